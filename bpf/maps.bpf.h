@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What all programs share: the target set, the rings, the loss counters, the stack table. Maps are __weak because
+ * every .bpf.c defines them and `bpftool gen object` merges them into one (clang 14 and libbpf 1.1 refuse plain
+ * ones as conflicting).
+ */
+#ifndef HB_MAPS_BPF_H
+#define HB_MAPS_BPF_H
+
+#include "vmlinux.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include <bpf/bpf_core_read.h>
+
+#include "schema/wire.h"
+
+/* Set by user space before load. */
+extern const volatile u32 hb_n_rings __weak;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, HB_MAX_TARGETS);
+	__type(key, u32);
+	__type(value, struct hb_target_cfg);
+} targets SEC(".maps") __weak;
+
+struct hb_ring {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, HB_MAX_RINGS);
+	__type(key, u32);
+	__array(values, struct hb_ring);
+} rings SEC(".maps") __weak;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, HB_LOSS_KEYS);
+	__type(key, u32);
+	__type(value, u64);
+} losses SEC(".maps") __weak;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_STACK_TRACE);
+	__uint(max_entries, HB_MAX_STACKS);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, HB_STACK_DEPTH * sizeof(u64));
+} stacks SEC(".maps") __weak;
+
+#endif

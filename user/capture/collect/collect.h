@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Rings -> window. Drains ring buffers in batches, gives every record its task index, hands it to the writer, and
+ * keeps the accounts of loss. It knows record headers and roles, no record type: what a type needs (resolving
+ * stacks, following children) subscribes.
+ */
+#ifndef HB_COLLECT_H
+#define HB_COLLECT_H
+
+#include "base/error.h"
+#include "schema/wire.h"
+#include "window/window.h"
+
+struct hb_collect;
+
+struct hb_collect_opts {
+	const int *ring_fds; /* fds of ring buffer maps, one stream each */
+	unsigned n_rings;
+	struct hb_window_writer *writer; /* opened with n_rings + 1 streams: the last is for emit() */
+};
+
+/* Called for each record of a type, on the draining thread, before it is written. */
+typedef void (*hb_collect_fn)(const struct hb_wire *w, const void *payload, void *arg);
+/* Called once per distinct (pid, raw stack id) seen in a STACK member. */
+typedef void (*hb_collect_stack_fn)(u32 pid, u32 raw, void *arg);
+/* Fills a task not seen before (names, namespace ids, target or not). */
+typedef void (*hb_collect_task_fn)(struct hb_task *t, void *arg);
+
+struct hb_collect *hb_collect__new(const struct hb_collect_opts *o, struct hb_error *e);
+void hb_collect__free(struct hb_collect *c);
+int hb_collect__subscribe(struct hb_collect *c, unsigned type, hb_collect_fn fn, void *arg);
+void hb_collect__on_stack(struct hb_collect *c, hb_collect_stack_fn fn, void *arg);
+void hb_collect__on_task(struct hb_collect *c, hb_collect_task_fn fn, void *arg);
+
+/* Waits up to timeout_ms for a wake-up, then drains every ring. Returns records drained, or -errno (-EFBIG and disk
+ * errors of the writer: the window must end). */
+int hb_collect__poll(struct hb_collect *c, int timeout_ms);
+/* A record of our own (stream n_rings). */
+int hb_collect__emit(struct hb_collect *c, unsigned type, u32 pid, u32 tid, u64 ts, const void *payload);
+u64 hb_collect__events(const struct hb_collect *c);
+/* An fd that polls readable when a ring asks for attention, for a caller with its own poll loop. */
+int hb_collect__fd(const struct hb_collect *c);
+
+#endif
