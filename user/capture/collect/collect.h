@@ -36,6 +36,7 @@ void hb_collect__on_task(struct hb_collect *c, hb_collect_task_fn fn, void *arg)
  * errors of the writer: the window must end). */
 int hb_collect__poll(struct hb_collect *c, int timeout_ms);
 /* A record of our own (stream n_rings). */
+/* emit() and poll() share the task table: call both from one thread, or hold one lock around them. */
 int hb_collect__emit(struct hb_collect *c, unsigned type, u32 pid, u32 tid, u64 ts, const void *payload);
 u64 hb_collect__events(const struct hb_collect *c);
 /* An fd that polls readable when a ring asks for attention, for a caller with its own poll loop. */
