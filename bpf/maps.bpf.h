@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What all programs share: the target set, the rings, the loss counters, the stack table. Maps are __weak because
- * every .bpf.c defines them and `bpftool gen object` merges them into one (clang 14 and libbpf 1.1 refuse plain
- * ones as conflicting).
+ * What all programs share: the target set, the rings, the loss counters, the stack table. Maps are __weak
+ * because every .bpf.c defines them and `bpftool gen object` merges them into one (clang 14 and libbpf 1.1
+ * refuse plain ones as conflicting).
  */
 #ifndef HB_MAPS_BPF_H
 #define HB_MAPS_BPF_H
@@ -14,8 +14,13 @@
 
 #include "schema/wire.h"
 
-/* Set by user space before load. */
-extern const volatile u32 hb_n_rings __weak;
+/* For all objects: they become one. */
+char hb_license[] SEC("license") __weak = "Dual BSD/GPL";
+
+/* Set by user space in .rodata before load. */
+const volatile u32 hb_n_rings SEC(".rodata") __weak = 1;
+/* A ring asks for attention each time its unread bytes pass a multiple of this. A power of two. */
+const volatile u32 hb_wake_bytes SEC(".rodata") __weak = 65536;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * How a program says something: filter, reserve, fill, submit; what cannot be said is counted.
+ *
+ *	if (!hb_target__is(tgid))
+ *		return 0;
+ *	struct hb_rec_exit *r = HB_RESERVE(exit);
+ *	if (!r)
+ *		return 0;		(already counted as ring_full)
+ *	r->code = ...;			(every member: the memory is not zeroed)
+ *	HB_SUBMIT(r);
+ */
+#ifndef HB_EMIT_BPF_H
+#define HB_EMIT_BPF_H
+
+#include "maps.bpf.h"
+
+/* One more loss of this cause on this CPU. Atomic although the array is per CPU: uprobe programs can be
+ * preempted by others on the same CPU, and recorded plus lost must equal what happened. */
+static __always_inline void hb_lose(u32 cause, u32 type)
+{
+	u32 key = HB_LOSS_KEY(cause, type);
+	u64 *n = bpf_map_lookup_elem(&losses, &key);
+
+	if (n)
+		__sync_fetch_and_add(n, 1);
+}
+
+static __always_inline struct hb_target_cfg *hb_target__find(u32 tgid)
+{
+	return bpf_map_lookup_elem(&targets, &tgid);
+}
+
+static __always_inline bool hb_target__is(u32 tgid)
+{
+	return hb_target__find(tgid) != NULL;
+}
+
+/* True when a multiple of hb_wake_bytes lies among the `size` bytes just reserved. An edge, not a level: past
+ * the threshold every record would otherwise raise an interrupt until the reader has caught up. An edge
+ * cannot be lost, the reader's epoll remembers it; the reader's timeout collects what stays below. */
+static __always_inline bool hb_ring__crossed(void *ring, u32 size)
+{
+	u64 after = bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA);
+	u64 before = after - size;
+
+	return ((after ^ before) & ~((u64)hb_wake_bytes - 1)) != 0;
+}
+
+static __always_inline void *hb_ring__reserve(u32 idx, u32 size)
+{
+	void *ring = bpf_map_lookup_elem(&rings, &idx);
+	struct hb_wire *w;
+
+	if (!ring)
+		return NULL;
+	w = bpf_ringbuf_reserve(ring, size, 0);
+	if (!w)
+		return NULL;
+	/* Nobody reads the record before submit: until then `flags` carries the decision, submit puts the 0.
+	 * The kernel's own header of a record is 8 bytes. */
+	w->flags = hb_ring__crossed(ring, size + 8);
+	return w;
+}
+
+/* The ring of this CPU, then its neighbour: a burst on one CPU may use the room of another. */
+static __always_inline void *hb_reserve(u32 type, u32 size, u32 pid, u32 tid)
+{
+	u32 cpu = bpf_get_smp_processor_id(), n = hb_n_rings, idx = cpu % n;
+	struct hb_wire *w = hb_ring__reserve(idx, sizeof(*w) + size);
+
+	if (!w && n > 1)
+		w = hb_ring__reserve((idx + 1) % n, sizeof(*w) + size);
+	if (!w) {
+		hb_lose(HB_LOSS_RING_FULL, type);
+		return NULL;
+	}
+	w->ts = bpf_ktime_get_ns();
+	w->pid = pid;
+	w->tid = tid;
+	w->type = type;
+	w->bytes = size;
+	w->cpu = cpu;
+	return w + 1;
+}
+
+static __always_inline void *hb_reserve_current(u32 type, u32 size)
+{
+	u64 id = bpf_get_current_pid_tgid();
+
+	return hb_reserve(type, size, id >> 32, id);
+}
+
+static __always_inline void hb_submit(void *payload)
+{
+	struct hb_wire *w = (struct hb_wire *)payload - 1;
+	u64 flags = w->flags ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+
+	w->flags = 0;
+	bpf_ringbuf_submit(w, flags);
+}
+
+/* struct hb_rec_NAME * or NULL (counted): a record about the current thread, or about another one. Its time
+ * is now; `hb_wire_of(r)->ts` may be set to an earlier moment. */
+#define HB_RESERVE(name)                                                                                     \
+	((struct hb_rec_##name *)hb_reserve_current(HB_TYPE_##name, sizeof(struct hb_rec_##name)))
+#define HB_RESERVE_FOR(name, pid, tid)                                                                       \
+	((struct hb_rec_##name *)hb_reserve(HB_TYPE_##name, sizeof(struct hb_rec_##name), pid, tid))
+#define HB_SUBMIT(r)  hb_submit(r)
+#define HB_DISCARD(r) bpf_ringbuf_discard((struct hb_wire *)(r)-1, BPF_RB_NO_WAKEUP)
+
+static __always_inline struct hb_wire *hb_wire_of(void *payload)
+{
+	return (struct hb_wire *)payload - 1;
+}
+
+/* User stack of the current thread for a STACK member: table index + 1, 0 when there is none. Counted against
+ * the record type when the table is full (-EEXIST: a hash collision, another stack lives there) or memory
+ * unreadable. */
+static __always_inline u32 hb_stack__take(void *ctx, u32 type, u64 flags)
+{
+	long id = bpf_get_stackid(ctx, &stacks, flags);
+
+	if (id >= 0)
+		return id + 1;
+	/* -EEXIST, -ENOMEM: no place in the table. -EFAULT: no frames (a kernel thread, no user registers).
+	 */
+	hb_lose(id == -14 ? HB_LOSS_STACK_NONE : HB_LOSS_STACK_FULL, type);
+	return 0;
+}
+
+#endif
