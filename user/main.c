@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The table of subcommands, nothing else. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+
+extern const struct hb_command *const hb_commands[]; /* made at build time from the HB_COMMAND lines */
+
+static void help(FILE *out)
+{
+	fprintf(out, "Usage: herschel-bpf COMMAND [OPTION...]\n"
+		     "Traces what a running accelerator service really does, for a bounded window, and says "
+		     "where the time "
+		     "went.\n\n");
+	for (size_t i = 0; hb_commands[i]; i++)
+		fprintf(out, "  %-10s %s\n", hb_commands[i]->name, hb_commands[i]->doc);
+	fprintf(out, "\n`herschel-bpf COMMAND --help` explains one command; `herschel-bpf --version` names "
+		     "the version.\n");
+}
+
+static const struct hb_command *find(const char *name)
+{
+	for (size_t i = 0; hb_commands[i]; i++)
+		if (strcmp(hb_commands[i]->name, name) == 0)
+			return hb_commands[i];
+	return NULL;
+}
+
+/* What was printed must have arrived: a full disk behind `report > file` is a failure, not a success. */
+static int finish(int exit)
+{
+	struct hb_error e = {0};
+
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return exit;
+	hb_error__set(&e, HB_EXIT_FAILED, -errno, "the output could not be written: %s", strerror(errno));
+	hb_cli__fail(&e);
+	return exit ? exit : HB_EXIT_FAILED;
+}
+
+static int run(const struct hb_command *c, int argc, char **argv)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "herschel-bpf %s", c->name);
+	argv[1] = name;
+	return c->run(argc - 1, argv + 1);
+}
+
+int main(int argc, char **argv)
+{
+	const char *word = argc > 1 ? argv[1] : "";
+	const struct hb_command *c = find(word);
+	struct hb_error e = {0};
+
+	if (c)
+		return finish(run(c, argc, argv));
+	if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0) {
+		help(stdout);
+		return finish(HB_EXIT_OK);
+	}
+	if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0) {
+		printf("herschel-bpf %s\n", HB_VERSION);
+		return finish(HB_EXIT_OK);
+	}
+	if (argc < 2) {
+		help(stderr);
+		return HB_EXIT_USAGE;
+	}
+	hb_error__set(&e, HB_EXIT_USAGE, -EINVAL,
+		      "there is no command \"%s\"; `herschel-bpf --help` lists them", word);
+	return hb_cli__fail(&e);
+}
