@@ -28,12 +28,18 @@ struct ring {
 	u16 last_idx;
 };
 
+/* A second thread that a record names (a waker): a TID member followed by its PID member. */
+struct other {
+	int tid_off, pid_off; /* -1: none */
+};
+
 struct hb_collect {
 	struct hb_window_writer *writer;
 	struct ring *rings;
 	unsigned n_rings;
 	int epoll_fd;
 	const struct hb_type *types[HB_TYPE_MAX];
+	struct other others[HB_TYPE_MAX];
 	struct subscriber *subs[HB_TYPE_MAX];
 	hb_collect_stack_fn stack_fn;
 	hb_collect_task_fn task_fn;
@@ -81,10 +87,32 @@ static void note_stack(struct hb_collect *c, struct ring *r, u32 pid, u32 raw)
 		c->stack_fn(pid, raw, c->stack_arg);
 }
 
+static struct other find_other(const struct hb_type *t)
+{
+	for (unsigned i = 0; t && i + 1 < t->n_fields; i++)
+		if (t->fields[i].role == HB_ROLE_TID && t->fields[i + 1].role == HB_ROLE_PID)
+			return (struct other){t->fields[i].offset, t->fields[i + 1].offset};
+	return (struct other){-1, -1};
+}
+
+/* A waker outside the target never sends a record itself, yet a reader wants its name. */
+static void note_other(struct hb_collect *c, const struct other *o, const void *payload)
+{
+	u32 tid, pid;
+
+	if (o->tid_off < 0)
+		return;
+	memcpy(&tid, (const char *)payload + o->tid_off, sizeof(tid));
+	memcpy(&pid, (const char *)payload + o->pid_off, sizeof(pid));
+	if (tid)
+		task_index(c, pid, tid);
+}
+
 /* The roles say where stacks and wakers are; the type itself is never looked at. */
 static void note_roles(struct hb_collect *c, struct ring *r, const struct hb_type *t, const struct hb_wire *w,
 		       const void *payload)
 {
+	note_other(c, &c->others[t->id], payload);
 	for (int i = 0; i < 2; i++) {
 		u32 raw;
 
@@ -179,8 +207,10 @@ struct hb_collect *hb_collect__new(const struct hb_collect_opts *o, struct hb_er
 		hb_error__nomem(e, "the collector");
 		goto fail;
 	}
-	for (unsigned id = 0; id < HB_TYPE_MAX; id++)
+	for (unsigned id = 0; id < HB_TYPE_MAX; id++) {
 		c->types[id] = hb_schema__type(id);
+		c->others[id] = find_other(c->types[id]);
+	}
 	for (unsigned i = 0; i <= c->n_rings; i++)
 		if (add_ring(c, i, i < c->n_rings ? o->ring_fds[i] : -1, e))
 			goto fail;
