@@ -57,8 +57,9 @@ struct hb_probe_desc {
 	u8 cls, layer; /* enum hb_class, hb_layer */
 	u8 timed;      /* a return probe belongs to it */
 	u8 is_signed;  /* 0 */
-	u32 pad;
+	u32 flags;     /* HB_PROBE_* */
 };
+#define HB_PROBE_QUIET 1 /* counted, and its calls enclose others, but nothing is recorded */
 
 /* Key of per-CPU array `losses`: cause * HB_TYPE_MAX + type. */
 #define HB_LOSS_KEY(cause, type) ((cause) * HB_TYPE_MAX + (type))

@@ -45,26 +45,31 @@ const char *hb_symbol__base(const char *symbol, char *buf, size_t size);
 
 /* ---- plan ---- */
 
+/* auto sees each operation once: launches and graph launches in the driver library where it is mapped (cuBLAS and
+ * Triton never pass through the runtime), everything else at the runtime where mapped, else at the driver. An API
+ * family that has only one layer (nccl, hip, opencl) is taken there whatever is asked for. */
 enum hb_layers { HB_LAYERS_AUTO, HB_LAYERS_RUNTIME, HB_LAYERS_DRIVER, HB_LAYERS_BOTH };
 
 struct hb_plan_opts {
 	enum hb_layers layers;
-	bool all_rows;	    /* rows that are off by default too */
-	bool no_returns;    /* entry-only everywhere (confined targets) */
+	bool all_rows;	 /* rows that are off by default too */
+	bool no_returns; /* entry-only everywhere */
 };
 
-struct hb_site { /* one place to attach in one file */
-	u32 probe;	/* id: index of array `probes`, row of the window's probe table, attach cookie */
-	u64 offset;	/* file offset */
-	bool ret;	/* with a return probe */
+struct hb_site {    /* one place to attach in one file */
+	u32 probe;  /* id: index of array `probes`, row of the window's probe table, attach cookie */
+	u64 offset; /* file offset */
+	bool ret;   /* with a return probe */
 	const struct hb_row *row;
 	char *symbol;
 };
 
-struct hb_plan_file { /* one library file, identified by (dev, ino) */
+/* What is attached in one library file, identified by (dev, ino). The same file may occur twice with different sites:
+ * which layer serves which class, and whether return probes are safe, are decided per process. */
+struct hb_plan_file {
 	u64 ino;
 	u32 dev;
-	char *path;	  /* as the target names it */
+	char *path; /* as the target names it */
 	struct hb_site *sites;
 	u32 n_sites;
 };
@@ -76,10 +81,15 @@ struct hb_refusal { /* something that will not be probed, and why: one line for 
 struct hb_plan;
 struct hb_plan *hb_plan__new(const struct hb_tables *t, const struct hb_plan_opts *o);
 void hb_plan__free(struct hb_plan *p);
-/* Looks at a process's executable mappings and adds the files not planned yet. Layer choice (auto) is per process.
- * Returns the number of new files or -errno. */
+/* Looks at a process's executable mappings and chooses its files; call it again after reload_maps. Returns the number
+ * of files that were not planned before (their sites got new ids), or -errno. */
 int hb_plan__add_process(struct hb_plan *p, const struct hb_process *proc, struct hb_error *e);
+/* All files planned so far; entries never move nor change. */
 const struct hb_plan_file *hb_plan__files(const struct hb_plan *p, u32 *n);
+/* The files chosen for one process: what to attach there. The array lives until the next call with this plan. */
+const struct hb_plan_file *const *hb_plan__files_of(struct hb_plan *p, u32 pid, u32 *n);
+/* The mapping of a planned file in a process, NULL when it is not mapped there. */
+const struct hb_mapping *hb_plan_file__mapping(const struct hb_plan_file *f, const struct hb_process *proc);
 const struct hb_refusal *hb_plan__refusals(const struct hb_plan *p, u32 *n);
 /* Descriptors for the BPF array and rows for the window, for ids first..; ids are dense from 1. */
 u32 hb_plan__n_probes(const struct hb_plan *p);
@@ -89,26 +99,55 @@ bool hb_plan__simulated(const struct hb_plan *p); /* a planned library exports h
 /* Which layer each class was taken from, and runtimes that are static, stripped..: lines for a person. */
 const char *const *hb_plan__remarks(const struct hb_plan *p, u32 *n);
 
+/* The arrival check. `auto` takes launches at the driver's exported function; a runtime that reaches the driver by
+ * another way would then be blind spot. So, for a short while (100 ms) and only in processes where both layers are
+ * mapped:
+ *	files = hb_plan__check_files(plan, pid, &n);	0 files: nothing to check
+ *	attach them like any other (their probes only count, they record nothing); wait; hb_attach__drop them
+ *	hb_plan__check(plan, pid, hits, inner)
+ * `hits` and `inner` are sums over CPUs of the BPF arrays of these names, indexed by probe id, n_probes + 1 long.
+ * Returns true when launches of this process had to be moved to the runtime: hb_plan__files_of() now answers
+ * differently; drop what is no longer in it and attach what is new. */
+const struct hb_plan_file *const *hb_plan__check_files(struct hb_plan *p, u32 pid, u32 *n);
+bool hb_plan__check(struct hb_plan *p, u32 pid, const u64 *hits, const u64 *inner);
+
+/* Whether a return probe in a process under a seccomp filter is survived on this kernel: tried in a confined child of
+ * our own. Cached. */
+bool hb_plan__confined_returns_work(void);
+
 /* ---- attach ---- */
 
-struct hb_attach_ops { /* fds of loaded programs, from the skeleton */
+struct hb_attach_ops {		    /* fds of loaded programs, from the skeleton */
 	int entry_multi, ret_multi; /* -1 when the kernel has no uprobe_multi */
 	int entry_single, ret_single;
 };
 struct hb_attach;
 struct hb_attach *hb_attach__new(const struct hb_attach_ops *ops);
 /* Attaches a plan file's sites in one process; may be called again for new processes and files. Idempotent per
- * (pid, file). Returns the number of probes attached, or -errno with a sentence. */
+ * (pid, file). Sites the kernel refuses are left out (hb_attach__refusals). Returns the number of probes attached, or
+ * -errno with a sentence when none could be. */
 int hb_attach__file(struct hb_attach *a, const struct hb_process *proc, const struct hb_mapping *m,
 		    const struct hb_plan_file *f, struct hb_error *e);
+/* Closes the links of one (pid, file); -ENOENT when there are none. */
+int hb_attach__drop(struct hb_attach *a, u32 pid, const struct hb_plan_file *f);
+/* Forgets a process that has exited: its links are closed with the rest, a reused pid attaches anew. */
+void hb_attach__forget(struct hb_attach *a, u32 pid);
 u32 hb_attach__links(const struct hb_attach *a);
+const struct hb_refusal *hb_attach__refusals(const struct hb_attach *a, u32 *n);
 /* Closes all links in parallel; returns within deadline_ns (monotonic) even when the kernel is slow (the rest is
- * closed by a helper thread). Idempotent. */
+ * closed by helper threads, or by the kernel when we exit). Idempotent. */
 void hb_attach__detach(struct hb_attach *a, u64 deadline_ns);
 void hb_attach__free(struct hb_attach *a);
 
 /* True when the kernel has BPF_TRACE_UPROBE_MULTI (6.6): found by making such a link on ourselves and being hit, from a
  * second thread (before 6.10 the pid filter saw one thread only). Cached. */
 bool hb_attach__has_multi(void);
+/* Marks a loaded object's program, before load, as one for uprobe_multi links. */
+#define HB_UPROBE_MULTI 48 /* BPF_TRACE_UPROBE_MULTI; Debian 12's headers are older */
+
+/* Sums the per-CPU array `fd` (hits, inner) into sums[0..n]: for ids up to n. 0 or -errno. */
+int hb_probes__sum(int fd, u32 n, u64 *sums);
+/* Timed calls entered and not returned: read map `open_calls` after the detach; goes into loss as `unfinished`. */
+u64 hb_probes__open_calls(int fd);
 
 #endif
