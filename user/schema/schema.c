@@ -5,10 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- record types
- * ---------------------------------------------------------------------------------------------- */
+/* ---- record types ---- */
 
-#define IS_SIGNED(t) _Generic((t){0}, s32 : true, s64 : true, default : false)
+#define IS_SIGNED(t) _Generic((t *)0, s32 * : true, s64 * : true, default : false)
 #define HB_FIELD(S, t, n, role, doc)                                                                         \
 	{#n, #t, doc, offsetof(struct hb_rec_##S, n), sizeof(t), HB_ROLE_##role, IS_SIGNED(t)},
 #define HB_FIELDS(id, n, size, since, FS) static const struct hb_field fields_##n[] = {FS(HB_FIELD, n)};
@@ -69,8 +68,7 @@ s64 hb_field__int(const struct hb_field *f, const void *record)
 	return f->is_signed ? extend(v, f->size) : (s64)v;
 }
 
-/* ---- words
- * ----------------------------------------------------------------------------------------------------- */
+/* ---- words ---- */
 
 #define W(id, N, w) [id] = (w),
 static const char *const tstates[] = {HB_TSTATES(W)};
@@ -155,8 +153,7 @@ int hb_role__id(const char *name)
 	return id_in(roles, N_ELEMS(roles), name);
 }
 
-/* ---- system calls
- * ---------------------------------------------------------------------------------------------- */
+/* ---- system calls ---- */
 
 const char *hb_sysno__name(unsigned nr)
 {
