@@ -1,0 +1,47 @@
+# Tests. `make check` ends with one line, "N passed, N failed, N skipped", over all its suites (scripts/check).
+.PHONY: check check-engines check-all unit-build analysis-alone test-programs bench help
+CHECK := MAKE='$(MAKE)' scripts/check --build $(B)
+
+check: warn-missing
+	@$(CHECK) lint unit asan analysis e2e
+# Real LLM engines: installs them into HB_CACHE (GiB, minutes) where the place offers the scripts, else says why not.
+check-engines:
+	@scripts/engines-setup $(B)
+	@$(CHECK) --name engines engines
+check-all: warn-missing
+	@scripts/engines-setup $(B)
+	@$(CHECK) --name all lint unit asan analysis e2e engines fuzz
+
+.PHONY: warn-missing
+warn-missing:
+	@missing=$$(scripts/setup --test --list 2>/dev/null | tr '\n' ' '); \
+	[ -z "$$missing" ] || echo "not installed (tests that need them will skip): $$missing- run: sudo scripts/setup --test"
+
+unit-build: $(UNIT_BIN)
+
+# The analysis of a window file must run where libbpf and libelf are not installed: link all of it without them.
+ANALYSIS_OBJ := $(filter $(B)/user/base/% $(B)/user/schema/% $(B)/user/window/% $(B)/user/analysis/%,$(OBJ))
+analysis-alone: $(ANALYSIS_OBJ) $(B)/gen/exporters.o $(B)/gen/sysno.o
+	@echo 'int main(void){return 0;}' > $(B)/analysis-alone.c
+	$(CC) $(CFLAGS) -o $(B)/analysis-alone $(B)/analysis-alone.c $^ \
+	  $(shell pkg-config --libs libzstd zlib yajl 2>/dev/null) -lpthread
+	@! ldd $(B)/analysis-alone | grep -E 'libbpf|libelf|libdw'
+
+# What the end-to-end tests start. The parts add to these two in their own scripts/mk/*.mk, with lines such as
+# `test-programs: $(B)/sim/libcuda.so.1` and `bench: bench-window`.
+test-programs:
+bench: all
+
+help:
+	@echo 'make                  build/herschel-bpf'
+	@echo 'make demo             install what is missing (as root), trace a live engine on the simulated accelerator, report'
+	@echo 'make check            lint, unit tests (plain and with sanitizers), end-to-end tests'
+	@echo 'make check-engines    install real LLM engines into HB_CACHE and trace them'
+	@echo 'make check-all        all of the above and a short fuzz run'
+	@echo 'make bench            speed figures, as ratios within one run'
+	@echo 'make lint             static checks; make format rewrites the C sources in the house style'
+	@echo 'make fuzz             libFuzzer on the table parser, the window reader and the ELF reader'
+	@echo 'make install          into DESTDIR and PREFIX (/usr/local)'
+	@echo 'make static           build/static/herschel-bpf, for machines with another C library'
+	@echo 'make clean            remove the build folder'
+	@echo 'Variables: B (build folder), CC, CLANG, BPFTOOL, CFLAGS, PREFIX, DESTDIR, VMLINUX_BTF, HB_CACHE'
