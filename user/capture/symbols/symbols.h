@@ -22,12 +22,24 @@ const char *hb_elf__build_id(const struct hb_elf *f);
 bool hb_elf__has_symtab(const struct hb_elf *f); /* .symtab, not only .dynsym: not stripped */
 /* x86-64 EM_X86_64; a 32-bit file is refused by open with its own sentence. */
 
+/* A DT_NEEDED entry whose name matches the glob, e.g. "libcudart*". */
+bool hb_elf__needs(const struct hb_elf *f, const char *glob);
+
+/* A CUDA runtime linked statically into this file (nvcc's default; also libcublas, libnccl): its calls never reach a
+ * libcudart.so, but still the driver. */
+enum hb_static_runtime {
+	HB_STATIC_NONE = 0,
+	HB_STATIC_NAMED,    /* with names in .symtab: its functions can be probed here */
+	HB_STATIC_STRIPPED, /* without names: only the driver layer sees its calls */
+};
+enum hb_static_runtime hb_elf__static_runtime(const struct hb_elf *f);
+
 enum hb_sym_state {
 	HB_SYM_OK = 0,
 	HB_SYM_UNDEFINED, /* imported here, defined elsewhere */
 	HB_SYM_IFUNC,	  /* resolver, not the function */
 	HB_SYM_ZERO,	  /* value or file offset 0 */
-	HB_SYM_NOCODE,	  /* not in an executable segment */
+	HB_SYM_NOCODE,	  /* not in an executable segment of the file */
 	HB_SYM_NOTFUNC,	  /* data */
 };
 /* Why a symbol in that state cannot be probed, as words for a refusal ("it is undefined here: ..."). */
@@ -39,13 +51,19 @@ struct hb_sym {
 	u64 size;
 	u64 offset;	     /* file offset of the code: what a uprobe wants; 0 unless state is OK */
 	enum hb_sym_state state;
+	bool dynamic; /* from .dynsym: other files can call it */
 };
 
-/* Every symbol whose name matches the glob ('*'), dynamic ones first, then .symtab; equal (name, value) once.
- * Stops when cb returns non-zero and returns that. */
+/* Every symbol of .dynsym and .symtab whose name matches the glob ('*'), in order of name (a dynamic one before one of
+ * .symtab); equal (name, value) once. Stops when cb returns non-zero and returns that. The index behind this and behind
+ * find and at is built at first use; -ENOMEM when there is no memory for it. */
 int hb_elf__each(const struct hb_elf *f, const char *glob, int (*cb)(const struct hb_sym *s, void *arg), void *arg);
-/* Exact name; -ENOENT when absent. */
+/* Exact name, one that can be probed before one that cannot; -ENOENT when absent. */
 int hb_elf__find(const struct hb_elf *f, const char *name, struct hb_sym *out);
+/* Defined in .dynsym. */
+bool hb_elf__exports(const struct hb_elf *f, const char *name);
+/* Gives the index's memory back; it is built again when needed. Names handed out before are no longer valid. */
+void hb_elf__trim(struct hb_elf *f);
 /* Function that covers a file offset; false when none is known. Binary search, built at first use. `start` of the
  * function is out->offset. */
 bool hb_elf__at(const struct hb_elf *f, u64 offset, struct hb_sym *out);
@@ -54,7 +72,8 @@ bool hb_elf__at(const struct hb_elf *f, u64 offset, struct hb_sym *out);
  * (endbr64 included) so a return probe there is sound. */
 bool hb_elf__is_entry(const struct hb_elf *f, u64 offset);
 
-/* Name for people: C++ demangled into buf when it is mangled, else the name itself. */
+/* Name for people: C++ and Rust demangled into buf (without parameters) when it is mangled, else the name itself. A
+ * hostile name costs bounded time and memory: what would be longer than buf stays mangled. */
 const char *hb_demangle(const char *name, char *buf, size_t size);
 
 /* ---- kernel symbols ---- */
