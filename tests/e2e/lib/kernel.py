@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""What the kernel holds of ours: BPF programs, links and uprobe events. After a run there must be nothing."""
+import json
+import os
+import subprocess
+import time
+
+from . import paths
+from .processes import alive
+
+
+def why_not():
+    """Why BPF cannot be used here, or None."""
+    if os.geteuid() != 0:
+        return "needs root"
+    try:
+        done = subprocess.run(["bpftool", "-j", "prog", "list"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+    except FileNotFoundError:
+        return "bpftool is not installed (scripts/setup)"
+    if done.returncode != 0:
+        return f"the kernel refuses BPF here: {(done.stderr or done.stdout).decode(errors='replace').strip()[:200]}"
+    return None
+
+
+def _list(kind):
+    done = subprocess.run(["bpftool", "-j", kind, "list"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=60)
+    try:
+        return json.loads(done.stdout or b"[]")
+    except json.JSONDecodeError:
+        return []
+
+
+def program_names():
+    """Names of our programs as the kernel keeps them (15 characters), from the linked BPF object."""
+    done = subprocess.run(["readelf", "-sW", paths.built("bpf", "herschel.linked.o")], stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, text=True, timeout=60)
+    names = set()
+    for line in done.stdout.splitlines():
+        f = line.split()
+        if len(f) >= 8 and f[3] == "FUNC" and f[4] == "GLOBAL":
+            names.add(f[7][:15])
+    return names
+
+
+class Snapshot:
+    """Ids present now; `left()` says what of ours is there later that was not there now."""
+
+    def __init__(self):
+        self.names = program_names()
+        self.programs = {p["id"] for p in _list("prog")}
+        self.links = {l["id"] for l in _list("link")}
+
+    @staticmethod
+    def _foreign(entry):
+        """Held by a live process that is not a descendant of this test run: someone else's herschel-bpf."""
+        pids = [h["pid"] for h in entry.get("pids", [])]
+        if not pids:
+            return False
+        mine = set(_ancestry_reaching(os.getpid(), pids))
+        return all(alive(p) and p not in mine for p in pids)
+
+    def left(self):
+        """Sentences, one for each thing that is left; empty when clean."""
+        programs = [p for p in _list("prog") if p["id"] not in self.programs and p.get("name") in self.names]
+        mine = [p for p in programs if not self._foreign(p)]
+        ids = {p["id"] for p in mine}
+        found = [f"program {p['id']} {p.get('name')} held by {p.get('pids', 'nobody')}" for p in mine]
+        found += [f"link {l['id']} {l.get('type')} of program {l.get('prog_id')}" for l in _list("link")
+                  if l["id"] not in self.links and l.get("prog_id") in ids]
+        return found + [f"uprobe event: {line}" for line in uprobe_events()]
+
+    def wait_clean(self, timeout=10.0):
+        """The kernel frees links of a killed process after grace periods; what is still there after `timeout`."""
+        end = time.monotonic() + timeout
+        while True:
+            found = self.left()
+            if not found or time.monotonic() > end:
+                return found
+            time.sleep(0.2)
+
+
+def _ancestry_reaching(top, pids):
+    """Those of `pids` that descend from `top` (or are it)."""
+    for pid in pids:
+        p = pid
+        while p > 1:
+            if p == top:
+                yield pid
+                break
+            try:
+                with open(f"/proc/{p}/stat", encoding="utf-8", errors="replace") as f:
+                    p = int(f.read().rsplit(")", 1)[1].split()[1])
+            except (OSError, IndexError):
+                break
+
+
+def uprobe_events():
+    """Lines of uprobe_events. tracefs is mounted privately for the look, because hosts need not have it mounted."""
+    script = "mount -t tracefs none /sys/kernel/tracing 2>/dev/null; cat /sys/kernel/tracing/uprobe_events 2>/dev/null"
+    done = subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-c", script], stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, text=True, timeout=60)
+    return [line for line in done.stdout.splitlines() if "herschel" in line or "hb_" in line]
