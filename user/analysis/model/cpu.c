@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* CPU time: by thread, by function, by system call in kernel mode; and what was spent on each stack. */
+#include "analysis/model/private.h"
+
+/* Samples have two stacks: the pair gets a dense number so that it fits into a key. */
+static bool pair_of(struct hb_model *m, u32 raw, u32 kraw, u32 *id)
+{
+	bool fresh;
+	u64 *slot = hb_map__slot(m->pairs, (u64)raw << 32 | kraw, &fresh);
+
+	if (!slot)
+		return false;
+	if (fresh)
+		*slot = hb_map__size(m->pairs);
+	*id = (u32)*slot;
+	return true;
+}
+
+void hb_model__add_stack(struct hb_model *m, enum hb_stack_use use, const struct hb_proc_stat *p, u32 raw,
+			 u32 kraw, u64 ns)
+{
+	u32 id = raw;
+	struct hb_stack_stat *s;
+
+	if (use == HB_USE_SAMPLE && !pair_of(m, raw, kraw, &id)) {
+		m->oom = true;
+		return;
+	}
+	s = hb_rows__get(&m->stacks, (u64)use << 60 | (u64)p->idx << 32 | id, NULL);
+	if (!s) {
+		m->oom = true;
+		return;
+	}
+	s->use = use;
+	s->proc = (struct hb_proc_stat *)p;
+	s->raw = raw;
+	s->kraw = kraw;
+	s->count++;
+	s->ns += ns;
+}
+
+void hb_model__sample(struct hb_model *m, struct thread *t, const struct hb_rec_sample *r)
+{
+	struct hb_kernel_stat *k;
+
+	t->pub.samples++;
+	t->pub.cpu_ns += r->weight;
+	t->pub.proc->samples++;
+	t->pub.proc->cpu_ns += r->weight;
+	hb_model__add_stack(m, HB_USE_SAMPLE, t->pub.proc, r->stack, r->kstack, r->weight);
+	if (r->mode != HB_CPUMODE_KERNEL)
+		return;
+	k = hb_rows__get(&m->kernel, r->sysno, NULL);
+	if (!k) {
+		m->oom = true;
+		return;
+	}
+	k->sysno = r->sysno;
+	k->samples++;
+	k->cpu_ns += r->weight;
+}
+
+/* One row for a function wherever in it the address is; addresses without a name stay apart. */
+static struct func *func_of(struct hb_model *m, u32 loc)
+{
+	const struct hb_loc *l = loc ? hb_window__loc(m->w, loc) : NULL;
+	u64 key = !l ? 0 : l->func ? (u64)l->func << 32 | l->module : 1ULL << 63 | loc;
+	struct func *f = hb_rows__get(&m->funcs, key, NULL);
+
+	if (!f)
+		m->oom = true;
+	else if (l)
+		f->pub.loc = l;
+	return f;
+}
+
+static void add_frames(struct hb_model *m, const struct hb_stack *st, u64 ns, u64 mark)
+{
+	for (u32 i = 0; i < st->n; i++) {
+		struct func *f = func_of(m, st->locs[i]);
+
+		if (!f || f->mark == mark)
+			continue;
+		f->mark = mark;
+		f->pub.total_ns += ns;
+	}
+}
+
+static void add_to_funcs(struct hb_model *m, const struct hb_stack_stat *s, u64 mark)
+{
+	struct hb_stack none = {0};
+	struct hb_stack user = s->raw ? hb_window__stack(m->w, s->proc->pid, s->raw) : none;
+	struct hb_stack kernel = s->kraw ? hb_window__stack(m->w, s->proc->pid, s->kraw) : none;
+	const struct hb_stack *inner = kernel.n ? &kernel : &user;
+	struct func *self = func_of(m, inner->n ? inner->locs[inner->n - 1] : 0);
+
+	add_frames(m, &user, s->ns, mark);
+	add_frames(m, &kernel, s->ns, mark);
+	if (!self)
+		return;
+	self->pub.self_ns += s->ns;
+	self->pub.samples += s->count;
+	if (!inner->n)
+		self->pub.total_ns += s->ns;
+}
+
+static int cmp_funcs(const void *a, const void *b)
+{
+	CMP_ROWS(hb_func_stat, x, y, a, b);
+
+	BIGGER_FIRST(x->self_ns, y->self_ns);
+	BIGGER_FIRST(x->total_ns, y->total_ns);
+	return 0;
+}
+
+static int cmp_kernel(const void *a, const void *b)
+{
+	CMP_ROWS(hb_kernel_stat, x, y, a, b);
+
+	BIGGER_FIRST(x->cpu_ns, y->cpu_ns);
+	return 0;
+}
+
+static int cmp_stacks(const void *a, const void *b)
+{
+	CMP_ROWS(hb_stack_stat, x, y, a, b);
+
+	BIGGER_FIRST(x->ns, y->ns);
+	BIGGER_FIRST(x->count, y->count);
+	BIGGER_FIRST(y->raw, x->raw);
+	return 0;
+}
+
+void hb_model__finish_cpu(struct hb_model *m)
+{
+	for (u32 i = 0; i < m->stacks.n; i++) {
+		const struct hb_stack_stat *s = m->stacks.row[i];
+
+		if (s->use == HB_USE_SAMPLE)
+			add_to_funcs(m, s, i + 1);
+	}
+	hb_rows__sort(&m->funcs, cmp_funcs);
+	hb_rows__sort(&m->kernel, cmp_kernel);
+	hb_rows__sort(&m->stacks, cmp_stacks);
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "analysis/model/decode.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+
+#define COUNT(a) (sizeof(a) / sizeof(*(a)))
+
+const char *hb_decode__syscall(unsigned sysno, char *buf, size_t size)
+{
+	const char *name;
+
+	if (sysno == HB_SYSNO_NONE)
+		return NULL;
+	name = hb_sysno__name(sysno);
+	if (name)
+		return name;
+	snprintf(buf, size, "syscall_%u", sysno);
+	return buf;
+}
+
+/* Calls that sleep or move data on their first argument. */
+static const char *const fd_calls[] = {
+    "read",	      "write",		 "readv",      "writev",     "pread64",	   "pwrite64",	"preadv",
+    "pwritev",	      "recvfrom",	 "recvmsg",    "recvmmsg",   "sendto",	   "sendmsg",	"sendmmsg",
+    "accept",	      "accept4",	 "connect",    "shutdown",   "fsync",	   "fdatasync", "epoll_wait",
+    "epoll_pwait",    "epoll_pwait2",	 "epoll_ctl",  "ioctl",	     "close",	   "flock",	"fcntl",
+    "fstat",	      "lseek",		 "ftruncate",  "fallocate",  "getdents64", "sendfile",	"splice",
+    "io_uring_enter", "timerfd_settime", "setsockopt", "getsockopt", "bind",	   "listen",
+};
+
+bool hb_decode__fd_call(unsigned sysno)
+{
+	static u8 known[1024]; /* 0 not looked up yet, 1 no, 2 yes */
+	const char *name;
+
+	if (sysno >= COUNT(known))
+		return false;
+	if (!known[sysno]) {
+		known[sysno] = 1;
+		name = hb_sysno__name(sysno);
+		for (size_t i = 0; name && i < COUNT(fd_calls); i++)
+			if (strcmp(name, fd_calls[i]) == 0)
+				known[sysno] = 2;
+	}
+	return known[sysno] == 2;
+}
+
+const char *hb_decode__socket(u64 v, char *buf, size_t size)
+{
+	u32 ip = (u32)(v >> 16);
+
+	snprintf(buf, size, "%u.%u.%u.%u:%u", ip >> 24, (ip >> 16) & 255, (ip >> 8) & 255, ip & 255,
+		 (u32)(v & 0xffff));
+	return buf;
+}
+
+static const char *inet_chan(const struct hb_rec_offcpu *r, char *buf, size_t size)
+{
+	char a[32] = "?", b[32] = "?";
+
+	if (r->local)
+		hb_decode__socket(r->local, a, sizeof(a));
+	if (r->peer)
+		hb_decode__socket(r->peer, b, sizeof(b));
+	if (r->local || r->peer)
+		snprintf(buf, size, "%s %s -> %s", hb_word(HB_WORDS_CHANKIND, r->chankind), a, b);
+	else
+		snprintf(buf, size, "%s inode %" PRIu64, hb_word(HB_WORDS_CHANKIND, r->chankind), r->chan);
+	return buf;
+}
+
+const char *hb_decode__chan(const struct hb_rec_offcpu *r, char *buf, size_t size)
+{
+	const char *kind = hb_word(HB_WORDS_CHANKIND, r->chankind);
+
+	switch (r->chankind) {
+	case HB_CHAN_NONE:
+		return NULL;
+	case HB_CHAN_TIMER:
+		return kind;
+	case HB_CHAN_FUTEX:
+		snprintf(buf, size, "%s 0x%" PRIx64, kind, r->chan);
+		return buf;
+	case HB_CHAN_TCP:
+	case HB_CHAN_UDP:
+		return inet_chan(r, buf, size);
+	case HB_CHAN_UNIX:
+		if (r->peer) {
+			snprintf(buf, size, "%s %" PRIu64 " -> %" PRIu64, kind, r->chan, r->peer);
+			return buf;
+		}
+		break;
+	}
+	snprintf(buf, size, r->chan ? "%s %" PRIu64 : "%s", kind, r->chan);
+	return buf;
+}
+
+const char *hb_decode__copy_kind(const char *api, unsigned kind)
+{
+	static const char *const words[] = {"HtoH", "HtoD", "DtoH", "DtoD", "default"};
+	static const char *const apis[] = {"cuda-runtime", "cuda-driver", "hip", "ascend"};
+
+	for (size_t i = 0; i < COUNT(apis); i++)
+		if (strcmp(api, apis[i]) == 0)
+			return kind < COUNT(words) ? words[kind] : NULL;
+	return NULL;
+}
+
+const char *hb_decode__datatype(const char *api, unsigned kind, unsigned *bytes)
+{
+	static const struct {
+		const char *name;
+		unsigned bytes;
+	} nccl[] = {{"int8", 1},    {"uint8", 1},    {"int32", 4},	{"uint32", 4},
+		    {"int64", 8},   {"uint64", 8},   {"float16", 2},	{"float32", 4},
+		    {"float64", 8}, {"bfloat16", 2}, {"float8e4m3", 1}, {"float8e5m2", 1}};
+
+	if ((strcmp(api, "nccl") != 0 && strcmp(api, "rccl") != 0) || kind >= COUNT(nccl))
+		return NULL;
+	*bytes = nccl[kind].bytes;
+	return nccl[kind].name;
+}
+
+const char *hb_decode__frame(const struct hb_window *w, const struct hb_loc *l, bool suffix_kernel, char *buf,
+			     size_t size)
+{
+	const char *module = hb_text__basename(hb_window__string(w, l->module));
+	const char *func = hb_window__string(w, l->func);
+	const char *mark = suffix_kernel && l->lang == HB_LANG_KERNEL ? "_[k]" : "";
+
+	if (*func)
+		snprintf(buf, size, "%.*s%s", (int)size - 5, func, mark);
+	else
+		snprintf(buf, size, "%.*s+0x%" PRIx64 "%s", (int)size - 32, *module ? module : "[unknown]",
+			 l->offset, mark);
+	return hb_text__clean(buf);
+}
+
+const char *hb_decode__comm(const struct hb_window *w, const struct hb_task *t)
+{
+	const char *s = t ? hb_window__string(w, t->comm) : "";
+
+	return *s ? s : "?";
+}
+
+/* The reader counts damage and unknown types itself; a file may carry such rows too, from a conversion. */
+u64 hb_decode__loss(const struct hb_window *w, enum hb_loss cause)
+{
+	const struct hb_window_info *i = hb_window__info(w);
+	u64 kept = hb_window__loss_total(w, cause);
+	u64 seen = cause == HB_LOSS_DAMAGED ? i->frames_bad : cause == HB_LOSS_UNKNOWN_TYPE ? i->unknown : 0;
+
+	return kept > seen ? kept : seen;
+}
+
+u64 hb_decode__loss_all(const struct hb_window *w)
+{
+	u64 n = 0;
+
+	for (unsigned c = 0; c < HB_LOSS_COUNT; c++)
+		n += hb_decode__loss(w, c);
+	return n;
+}
+
+const char *hb_decode__loss_doc(enum hb_loss cause)
+{
+	static const char *const docs[HB_LOSS_COUNT] = {
+	    [HB_LOSS_RING_FULL] = "records dropped: no room in a ring (--buffer makes it larger)",
+	    [HB_LOSS_STACK_FULL] = "stacks not kept: table full; the records are there",
+	    [HB_LOSS_STACK_NONE] = "stacks not readable; the records are there",
+	    [HB_LOSS_NESTING] = "calls nested deeper than is followed",
+	    [HB_LOSS_NO_STORAGE] = "the kernel refused memory for a thread",
+	    [HB_LOSS_LATE] = "stretches in which a process or library lived unprobed",
+	    [HB_LOSS_UNFINISHED] = "calls begun before the window or not returned at its end",
+	    [HB_LOSS_ARGS] = "arguments not readable; the records are there",
+	    [HB_LOSS_MMAP_LOST] = "mapping events dropped by the kernel",
+	    [HB_LOSS_DISK] = "records that could not be written to the file",
+	    [HB_LOSS_TASKS] = "records of threads beyond 65,535",
+	    [HB_LOSS_MISSED] = "hooks the kernel skipped",
+	    [HB_LOSS_UNKNOWN_TYPE] = "records of a type this version does not know",
+	    [HB_LOSS_DAMAGED] = "damaged or missing blocks of the file",
+	};
+
+	return cause < HB_LOSS_COUNT && docs[cause] ? docs[cause] : "";
+}
+
+const char *hb_decode__simulated(const struct hb_window *w)
+{
+	return hb_window__info(w)->simulated ? "simulated accelerator" : NULL;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Numbers of records as words: what reports and exporters print in the same way. */
+#ifndef HB_DECODE_H
+#define HB_DECODE_H
+
+#include "window/window.h"
+
+/* Name of a system call, "syscall_N" (into buf, >= 24 bytes) when it has none here, NULL for HB_SYSNO_NONE.
+ */
+const char *hb_decode__syscall(unsigned sysno, char *buf, size_t size);
+/* True when the first argument of this call is a file descriptor. */
+bool hb_decode__fd_call(unsigned sysno);
+
+/* "futex 0x7f..", "unix 12 -> 34", "tcp 127.0.0.1:80 -> 10.0.0.1:1234", "pipe 12", "timer"; NULL when the
+ * sleep has no channel. */
+const char *hb_decode__chan(const struct hb_rec_offcpu *r, char *buf, size_t size);
+/* "1.2.3.4:80" of address << 16 | port. */
+const char *hb_decode__socket(u64 v, char *buf, size_t size);
+
+/* Direction of a copy as the API numbers it ("HtoD"), NULL when this API has no such numbers. */
+const char *hb_decode__copy_kind(const char *api, unsigned kind);
+/* Data type of a collective ("bfloat16") and its bytes, NULL when unknown. */
+const char *hb_decode__datatype(const char *api, unsigned kind, unsigned *bytes);
+
+/* Function, or module+0xoffset when it has no name. `suffix_kernel` marks kernel frames with _[k]. Cleaned.
+ */
+const char *hb_decode__frame(const struct hb_window *w, const struct hb_loc *l, bool suffix_kernel, char *buf,
+			     size_t size);
+
+/* Last known name of a thread, "?" when unknown; not cleaned. */
+const char *hb_decode__comm(const struct hb_window *w, const struct hb_task *t);
+
+/* Total of a cause including what the reader itself found out (damaged frames, unknown types). */
+u64 hb_decode__loss(const struct hb_window *w, enum hb_loss cause);
+u64 hb_decode__loss_all(const struct hb_window *w);
+/* What a cause means, for a person. */
+const char *hb_decode__loss_doc(enum hb_loss cause);
+
+/* The word that every output made from a simulated device carries; NULL for a real one. */
+const char *hb_decode__simulated(const struct hb_window *w);
+
+#endif

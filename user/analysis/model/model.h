@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What happened in a window, counted: one streaming pass over the records, then tables, each sorted by what
+ * costs most first. Memory follows the number of different things seen, not the number of records.
+ *
+ * An operation is an outermost accelerator call: a driver call made inside a runtime call (flag INNER) has
+ * its row in calls(), but is not counted again in classes and threads. Times are ns. "share" is a part of the
+ * window's wall time, for ONE thread (the busiest): a call that holds its thread for the whole window has
+ * share 1.
+ */
+#ifndef HB_MODEL_H
+#define HB_MODEL_H
+
+#include "analysis/model/hist.h"
+#include "window/window.h"
+
+struct hb_proc_stat {
+	const struct hb_proc *info; /* NULL: not in the window's process table */
+	const struct hb_task *main; /* its main thread; NULL unknown */
+	u32 pid, idx;
+	bool traced; /* a target; false: occurs as a waker only */
+	u32 threads; /* that left records */
+	bool forked, exited;
+	u32 exit_code;		 /* as wait(2), when exited */
+	u64 operations, call_ns; /* outermost accelerator calls */
+	u64 cpu_ns, samples;	 /* from CPU samples */
+	u64 offcpu_ns, ready_ns;
+	u64 late_ns, late; /* longest unprobed stretch, number of stretches */
+	u32 probes;	   /* attached */
+};
+
+struct hb_thread_stat {
+	const struct hb_task *task; /* NULL: threads beyond the table */
+	struct hb_proc_stat *proc;
+	u64 records;
+	u64 operations, call_ns, errors;
+	u64 cpu_ns, samples;
+	u64 sleeps, offcpu_ns; /* sleeps counts preemptions too */
+	u64 ready_ns;	       /* runnable, waiting for a CPU */
+	u64 syscalls;	       /* --syscalls all only */
+};
+
+struct hb_result { /* one result code of a call */
+	s32 code;
+	u64 count;
+};
+#define HB_RESULTS 6 /* distinct codes kept of one call */
+
+struct hb_call_stat { /* one function in one process */
+	struct hb_proc_stat *proc;
+	const struct hb_probe_row *row; /* never NULL */
+	u32 probe;
+	u64 count, inner; /* all calls; of these inside a runtime call */
+	u64 nested;	  /* driver calls counted inside these calls */
+	u64 bytes;
+	u64 results_known, errors; /* errors: known and not 0 */
+	struct hb_result result[HB_RESULTS];
+	u32 n_results;
+	u64 results_other;  /* errors with codes beyond the table */
+	struct hb_hist dur; /* timed calls only */
+	u32 threads;	    /* that made it */
+	u64 busiest_ns;	    /* time of the thread that spent most in it */
+	const struct hb_task *busiest;
+};
+
+enum hb_op { /* operations as people ask for them: eager launches and graph launches apart */
+	     HB_OP_LAUNCH,
+	     HB_OP_GRAPH,
+	     HB_OP_COPY,
+	     HB_OP_SYNC,
+	     HB_OP_ALLOC,
+	     HB_OP_COLLECTIVE,
+	     HB_OP_CAPTURE,
+	     HB_OP_EVENT,
+	     HB_OP_OTHER,
+	     HB_OP_COUNT,
+};
+const char *hb_op__name(enum hb_op op); /* "eager launch", "graph launch", "copy", ... */
+
+struct hb_class_stat { /* operations (outermost calls) of one class, all processes */
+	enum hb_op op;
+	u64 count, errors, bytes;
+	struct hb_hist dur;
+	u64 busiest_ns;
+	const struct hb_task *busiest;
+};
+
+struct hb_sleep_stat { /* one system call sleeping on one kind of channel, in one process */
+	struct hb_proc_stat *proc;
+	u16 sysno;
+	u8 chankind;
+	u64 ready_ns;
+	struct hb_hist dur;
+};
+
+enum hb_reason { HB_OFF_SYSCALL, HB_OFF_LOCK, HB_OFF_FAULT, HB_OFF_PREEMPTED, HB_OFF_STOPPED, HB_OFF_COUNT };
+const char *hb_reason__name(enum hb_reason r);
+
+struct hb_waker_stat {		    /* who ended sleeps of one reason in one process */
+	const struct hb_task *task; /* NULL: no thread to name (interrupt, idle, unknown) */
+	struct hb_proc_stat *proc;  /* of the waker; NULL with task */
+	u8 context;		    /* enum hb_wctx */
+	u16 sysno;		    /* its own call */
+	u64 count, slept_ns;
+};
+
+struct hb_lock_stat { /* one futex word of one process */
+	struct hb_proc_stat *proc;
+	u64 addr;
+	u64 count, total_ns, max_ns;
+};
+
+#define HB_TOP_WAKERS 8
+struct hb_reason_stat {
+	struct hb_proc_stat *proc;
+	enum hb_reason reason;
+	u64 ready_ns, ready_max;
+	struct hb_hist dur;
+	const struct hb_waker_stat *waker[HB_TOP_WAKERS]; /* by slept_ns */
+	u32 n_wakers;
+};
+
+struct hb_edge_stat { /* wake-ups from one traced process to a traced process (maybe itself) */
+	struct hb_proc_stat *from, *to;
+	u8 chankind;	 /* slept on */
+	u16 sysno, wsys; /* the sleeper's call, the waker's call */
+	u64 count, slept_ns, ready_ns;
+	const struct hb_task *waker, *wakee; /* of the last one: an example */
+};
+
+struct hb_syscall_stat { /* --syscalls all */
+	struct hb_proc_stat *proc;
+	u16 sysno;
+	u64 errors;
+	struct hb_hist dur;
+};
+
+struct hb_func_stat {			/* a function in CPU samples */
+	const struct hb_loc *loc;	/* one of its locations; NULL: no stack */
+	u64 self_ns, total_ns, samples; /* samples: with the function innermost */
+};
+
+struct hb_kernel_stat { /* CPU time in kernel mode by system call */
+	u16 sysno;
+	u64 cpu_ns, samples;
+};
+
+enum hb_stack_use { HB_USE_SAMPLE, HB_USE_OFFCPU, HB_USE_ACCEL, HB_USE_COUNT };
+struct hb_stack_stat { /* one stack and what was spent there */
+	enum hb_stack_use use;
+	struct hb_proc_stat *proc;
+	u32 raw, kraw; /* for hb_window__stack(); 0 = none */
+	u64 count, ns;
+};
+
+struct hb_price_stat {
+	const struct hb_probe_row *row; /* NULL: the hook named by `hook` */
+	u32 hook;
+	u64 hits, price, cost_ns;
+};
+
+struct hb_totals {
+	u64 wall_ns; /* of the window */
+	u64 records;
+	u64 by_type[HB_TYPE_MAX];
+	u64 cost_ns;		   /* sum of price records */
+	u64 self_cpu_ns, self_rss; /* the tool's own; 0 unknown */
+	int read_error;		   /* -errno of a read that ended the pass early, 0 none */
+};
+
+struct hb_model;
+
+/* Reads all records (rewinds first). NULL: out of memory or a caller's mistake; a damaged window gives a
+ * model of what there is. The window must stay open as long as the model. */
+struct hb_model *hb_model__build(struct hb_window *w, struct hb_error *e);
+void hb_model__free(struct hb_model *m);
+
+const struct hb_totals *hb_model__totals(const struct hb_model *m);
+/* Notes of the tool, in order: i-th text (a string id), false at the end. */
+bool hb_model__note(const struct hb_model *m, u32 i, u32 *text, u32 *level);
+
+/* Tables. */
+#define HB_MODEL_TABLE(name, type)                                                                           \
+	const struct type *const *hb_model__##name(const struct hb_model *m, u32 *n)
+HB_MODEL_TABLE(procs, hb_proc_stat);	 /* traced ones only, in order of pid */
+HB_MODEL_TABLE(threads, hb_thread_stat); /* by process, then cpu_ns */
+HB_MODEL_TABLE(calls, hb_call_stat);	 /* by process, then total time, then count */
+HB_MODEL_TABLE(classes, hb_class_stat);	 /* by total time, then count */
+HB_MODEL_TABLE(sleeps, hb_sleep_stat);
+HB_MODEL_TABLE(locks, hb_lock_stat);
+HB_MODEL_TABLE(reasons, hb_reason_stat);
+HB_MODEL_TABLE(edges, hb_edge_stat); /* between two processes first, then by count */
+HB_MODEL_TABLE(syscalls, hb_syscall_stat);
+HB_MODEL_TABLE(funcs, hb_func_stat); /* by self_ns */
+HB_MODEL_TABLE(kernel, hb_kernel_stat);
+HB_MODEL_TABLE(stacks, hb_stack_stat); /* by ns, then count */
+HB_MODEL_TABLE(prices, hb_price_stat);
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Inside of the model: what model.c, calls.c, waits.c and cpu.c share. Not for others. */
+#ifndef HB_MODEL_PRIVATE_H
+#define HB_MODEL_PRIVATE_H
+
+#include "analysis/model/model.h"
+#include "analysis/model/rows.h"
+
+#define PAGE_BITS  6 /* probes of one page of a thread's call counters */
+#define PAGE_SIZE_ (1u << PAGE_BITS)
+
+struct use { /* one function as one thread uses it */
+	struct hb_call_stat *call;
+	u64 ns;
+};
+
+struct thread {
+	struct hb_thread_stat pub; /* first: tables of pointers are handed out as they are */
+	struct use **page;	   /* by probe id; allocated when the thread makes its first call */
+	u64 op_ns[HB_OP_COUNT];
+};
+
+struct func {
+	struct hb_func_stat pub;
+	u64 mark; /* last stack that counted it: recursion counts once */
+};
+
+struct note {
+	u32 text, level;
+};
+
+struct hb_model {
+	struct hb_window *w;
+	struct hb_totals totals;
+	bool oom;
+	u32 n_pages; /* of a thread */
+	struct thread **by_task;
+	struct hb_rows procs, threads, calls, classes, sleeps, reasons, wakers, edges, syscalls, funcs,
+	    kernel, stacks, prices, locks;
+	struct hb_map *pairs; /* (user stack, kernel stack) -> dense number */
+	struct note *notes;
+	u32 n_notes;
+	u32 n_traced; /* after finish: the first n_traced of procs */
+};
+
+struct hb_proc_stat *hb_model__proc(struct hb_model *m, u32 pid); /* NULL: out of memory (m->oom) */
+void hb_model__add_stack(struct hb_model *m, enum hb_stack_use use, const struct hb_proc_stat *p, u32 raw,
+			 u32 kraw, u64 ns);
+
+/* One record each. */
+void hb_model__accel(struct hb_model *m, struct thread *t, const struct hb_rec_accel *r);
+void hb_model__offcpu(struct hb_model *m, struct thread *t, const struct hb_rec_offcpu *r);
+void hb_model__syscall(struct hb_model *m, struct thread *t, const struct hb_rec_syscall *r);
+void hb_model__sample(struct hb_model *m, struct thread *t, const struct hb_rec_sample *r);
+
+/* After the last record: derive and sort. */
+void hb_model__finish_calls(struct hb_model *m);
+void hb_model__finish_waits(struct hb_model *m);
+void hb_model__finish_cpu(struct hb_model *m);
+
+/* For qsort on arrays of pointers: larger first. */
+#define BIGGER_FIRST(a, b)                                                                                   \
+	do {                                                                                                 \
+		if ((a) != (b))                                                                              \
+			return (a) > (b) ? -1 : 1;                                                           \
+	} while (0)
+/* Names rows x, y of type T inside a comparison. */
+#define CMP_ROWS(T, x, y, va, vb)                                                                            \
+	const struct T *x = *(const struct T *const *)(va), *y = *(const struct T *const *)(vb)
+
+#endif

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Time off the CPU: why, in which call, who ended it; and system calls when they were all recorded. */
+#include "analysis/model/private.h"
+
+const char *hb_reason__name(enum hb_reason r)
+{
+	static const char *const names[HB_OFF_COUNT] = {
+	    [HB_OFF_SYSCALL] = "syscall",     [HB_OFF_LOCK] = "lock",	    [HB_OFF_FAULT] = "page fault",
+	    [HB_OFF_PREEMPTED] = "preempted", [HB_OFF_STOPPED] = "stopped",
+	};
+
+	return r < HB_OFF_COUNT ? names[r] : "?";
+}
+
+static enum hb_reason reason_of(const struct hb_rec_offcpu *r)
+{
+	if (r->state == HB_TSTATE_RUNNING)
+		return HB_OFF_PREEMPTED;
+	if (r->state == HB_TSTATE_STOPPED || r->state == HB_TSTATE_TRACED)
+		return HB_OFF_STOPPED;
+	if (r->chankind == HB_CHAN_FUTEX)
+		return HB_OFF_LOCK;
+	return r->sysno == HB_SYSNO_NONE ? HB_OFF_FAULT : HB_OFF_SYSCALL;
+}
+
+/* In softirq and hardirq the running task is a bystander: it woke nobody. */
+static bool names_waker(const struct hb_rec_offcpu *r)
+{
+	return r->waker && (r->wctx == HB_WCTX_TASK || r->wctx == HB_WCTX_OWN_SEND);
+}
+
+static bool add_reason(struct hb_model *m, struct thread *t, const struct hb_rec_offcpu *r,
+		       enum hb_reason why)
+{
+	struct hb_reason_stat *s = hb_rows__get(&m->reasons, (u64)t->pub.proc->idx << 3 | why, NULL);
+
+	if (!s || hb_hist__add(&s->dur, r->dur))
+		return false;
+	s->proc = t->pub.proc;
+	s->reason = why;
+	s->ready_ns += r->ready;
+	if (r->ready > s->ready_max)
+		s->ready_max = r->ready;
+	return true;
+}
+
+/* Key: process woken 16 bits, reason 3, context 3, waker's call 16, waker 22 (the kernel's largest tid). */
+static bool add_waker(struct hb_model *m, struct thread *t, const struct hb_rec_offcpu *r, enum hb_reason why)
+{
+	bool named = names_waker(r), fresh;
+	u32 tid = named ? r->waker & 0x3fffff : 0;
+	u16 sysno = named ? r->wsys : HB_SYSNO_NONE;
+	u64 key = (u64)(t->pub.proc->idx & 0xffff) << 44 | (u64)why << 41 | (u64)(r->wctx & 7) << 38 |
+		  (u64)sysno << 22 | tid;
+	struct hb_waker_stat *s = hb_rows__get(&m->wakers, key, &fresh);
+
+	if (!s)
+		return false;
+	if (fresh) {
+		s->task = tid ? hb_window__task_by_tid(m->w, tid) : NULL;
+		s->proc = tid ? hb_model__proc(m, r->waker_pid) : NULL;
+		s->context = r->wctx;
+		s->sysno = sysno;
+	}
+	s->count++;
+	s->slept_ns += r->dur;
+	return !m->oom;
+}
+
+static u32 sysno12(u16 sysno)
+{
+	return sysno < 0xfff ? sysno : 0xfff;
+}
+
+static bool add_edge(struct hb_model *m, struct thread *t, const struct hb_rec_offcpu *r)
+{
+	struct hb_proc_stat *to = t->pub.proc, *from = hb_model__proc(m, r->waker_pid);
+	struct hb_edge_stat *s;
+	u64 key;
+	bool fresh;
+
+	if (!from)
+		return false;
+	if (!from->traced || !to->traced)
+		return true;
+	key = (u64)(from->idx & 0xffff) << 44 | (u64)(to->idx & 0xffff) << 28 |
+	      (u64)(r->chankind & 15) << 24 | sysno12(r->sysno) << 12 | sysno12(r->wsys);
+	s = hb_rows__get(&m->edges, key, &fresh);
+	if (!s)
+		return false;
+	if (fresh) {
+		s->from = from;
+		s->to = to;
+		s->chankind = r->chankind;
+		s->sysno = r->sysno;
+		s->wsys = r->wsys;
+		s->waker = hb_window__task_by_tid(m->w, r->waker);
+		s->wakee = t->pub.task;
+	}
+	s->count++;
+	s->slept_ns += r->dur;
+	s->ready_ns += r->ready;
+	return true;
+}
+
+static bool add_sleep(struct hb_model *m, struct thread *t, const struct hb_rec_offcpu *r)
+{
+	u64 key = (u64)t->pub.proc->idx << 24 | (u64)r->sysno << 8 | r->chankind;
+	struct hb_sleep_stat *s = hb_rows__get(&m->sleeps, key, NULL);
+
+	if (!s || hb_hist__add(&s->dur, r->dur))
+		return false;
+	s->proc = t->pub.proc;
+	s->sysno = r->sysno;
+	s->chankind = r->chankind;
+	s->ready_ns += r->ready;
+	return true;
+}
+
+/* User addresses have 47 bits (57 with five page table levels, where two processes may share a row). */
+static bool add_lock(struct hb_model *m, struct thread *t, const struct hb_rec_offcpu *r)
+{
+	struct hb_lock_stat *s = hb_rows__get(&m->locks, (u64)t->pub.proc->idx << 48 ^ r->chan, NULL);
+
+	if (!s)
+		return false;
+	s->proc = t->pub.proc;
+	s->addr = r->chan;
+	s->count++;
+	s->total_ns += r->dur;
+	if (r->dur > s->max_ns)
+		s->max_ns = r->dur;
+	return true;
+}
+
+void hb_model__offcpu(struct hb_model *m, struct thread *t, const struct hb_rec_offcpu *r)
+{
+	enum hb_reason why = reason_of(r);
+	bool slept = why == HB_OFF_SYSCALL || why == HB_OFF_LOCK;
+
+	t->pub.sleeps++;
+	t->pub.offcpu_ns += r->dur;
+	t->pub.ready_ns += r->ready;
+	t->pub.proc->offcpu_ns += r->dur;
+	t->pub.proc->ready_ns += r->ready;
+	if (!add_reason(m, t, r, why) || (why != HB_OFF_PREEMPTED && !add_waker(m, t, r, why)) ||
+	    (slept && r->sysno != HB_SYSNO_NONE && !add_sleep(m, t, r)) ||
+	    (names_waker(r) && !add_edge(m, t, r)) || (why == HB_OFF_LOCK && !add_lock(m, t, r)))
+		m->oom = true;
+	if (r->stack)
+		hb_model__add_stack(m, HB_USE_OFFCPU, t->pub.proc, r->stack, 0, r->dur);
+}
+
+void hb_model__syscall(struct hb_model *m, struct thread *t, const struct hb_rec_syscall *r)
+{
+	struct hb_syscall_stat *s = hb_rows__get(&m->syscalls, (u64)t->pub.proc->idx << 16 | r->sysno, NULL);
+
+	t->pub.syscalls++;
+	if (!s || hb_hist__add(&s->dur, r->dur)) {
+		m->oom = true;
+		return;
+	}
+	s->proc = t->pub.proc;
+	s->sysno = r->sysno;
+	s->errors += r->ret < 0 && r->ret >= -4095;
+}
+
+static int cmp_sleeps(const void *a, const void *b)
+{
+	CMP_ROWS(hb_sleep_stat, x, y, a, b);
+
+	BIGGER_FIRST(x->dur.total, y->dur.total);
+	BIGGER_FIRST(x->dur.count, y->dur.count);
+	BIGGER_FIRST(y->sysno, x->sysno);
+	return 0;
+}
+
+static int cmp_locks(const void *a, const void *b)
+{
+	CMP_ROWS(hb_lock_stat, x, y, a, b);
+
+	BIGGER_FIRST(x->total_ns, y->total_ns);
+	BIGGER_FIRST(x->count, y->count);
+	BIGGER_FIRST(y->addr, x->addr);
+	return 0;
+}
+
+static int cmp_reasons(const void *a, const void *b)
+{
+	CMP_ROWS(hb_reason_stat, x, y, a, b);
+
+	BIGGER_FIRST(x->dur.total, y->dur.total);
+	BIGGER_FIRST(x->dur.count, y->dur.count);
+	return (int)x->reason - (int)y->reason;
+}
+
+static int cmp_edges(const void *a, const void *b)
+{
+	CMP_ROWS(hb_edge_stat, x, y, a, b);
+
+	BIGGER_FIRST(x->from != x->to, y->from != y->to);
+	BIGGER_FIRST(x->count, y->count);
+	BIGGER_FIRST(x->slept_ns, y->slept_ns);
+	return 0;
+}
+
+static int cmp_syscalls(const void *a, const void *b)
+{
+	CMP_ROWS(hb_syscall_stat, x, y, a, b);
+
+	BIGGER_FIRST(x->dur.total, y->dur.total);
+	BIGGER_FIRST(x->dur.count, y->dur.count);
+	return 0;
+}
+
+/* Insertion into a list of HB_TOP_WAKERS by time slept. */
+static void rank_waker(struct hb_reason_stat *s, const struct hb_waker_stat *k)
+{
+	u32 i;
+
+	if (s->n_wakers < HB_TOP_WAKERS)
+		s->waker[s->n_wakers++] = NULL;
+	else if (s->waker[HB_TOP_WAKERS - 1]->slept_ns >= k->slept_ns)
+		return;
+	for (i = s->n_wakers - 1; i > 0 && s->waker[i - 1]->slept_ns < k->slept_ns; i--)
+		s->waker[i] = s->waker[i - 1];
+	s->waker[i] = k;
+}
+
+void hb_model__finish_waits(struct hb_model *m)
+{
+	size_t pos = 0;
+	u64 key, at;
+
+	while (hb_map__next(m->wakers.map, &pos, &key, &at)) {
+		u64 reason_key = (key >> 44) << 3 | ((key >> 41) & 7);
+		u64 reason;
+
+		if (hb_map__get(m->reasons.map, reason_key, &reason))
+			rank_waker(m->reasons.row[reason], m->wakers.row[at]);
+	}
+	hb_rows__sort(&m->sleeps, cmp_sleeps);
+	hb_rows__sort(&m->locks, cmp_locks);
+	hb_rows__sort(&m->reasons, cmp_reasons);
+	hb_rows__sort(&m->edges, cmp_edges);
+	hb_rows__sort(&m->syscalls, cmp_syscalls);
+}
