@@ -57,7 +57,7 @@ static void count_loss(struct hb_collect *c, enum hb_loss cause, unsigned type, 
 	hb_window_writer__loss(c->writer, &row);
 }
 
-static u16 task_index(struct hb_collect *c, u32 pid, u32 tid)
+u16 hb_collect__task(struct hb_collect *c, u32 pid, u32 tid)
 {
 	u64 key = (u64)pid << 32 | tid;
 	bool fresh;
@@ -105,7 +105,7 @@ static void note_other(struct hb_collect *c, const struct other *o, const void *
 	memcpy(&tid, (const char *)payload + o->tid_off, sizeof(tid));
 	memcpy(&pid, (const char *)payload + o->pid_off, sizeof(pid));
 	if (tid)
-		task_index(c, pid, tid);
+		hb_collect__task(c, pid, tid);
 }
 
 /* The roles say where stacks and wakers are; the type itself is never looked at. */
@@ -138,7 +138,7 @@ static int take(struct ring *r, const struct hb_wire *w, const void *payload, si
 		s->fn(w, payload, s->arg);
 	note_roles(c, r, t, w, payload);
 	if (key != r->last_task) {
-		r->last_idx = task_index(c, w->pid, w->tid);
+		r->last_idx = hb_collect__task(c, w->pid, w->tid);
 		r->last_task = key;
 	}
 	if (r->last_idx == 0xffff) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Rings -> window. Drains ring buffers in batches, gives every record its task index, hands it to the writer, and
- * keeps the accounts of loss. It knows record headers and roles, no record type: what a type needs (resolving
- * stacks, following children) subscribes.
+ * Rings -> window. Drains ring buffers in batches, gives every record its task index, hands it to the writer,
+ * and keeps the accounts of loss. It knows record headers and roles, no record type: what a type needs
+ * (resolving stacks, following children) subscribes.
  */
 #ifndef HB_COLLECT_H
 #define HB_COLLECT_H
@@ -32,12 +32,15 @@ int hb_collect__subscribe(struct hb_collect *c, unsigned type, hb_collect_fn fn,
 void hb_collect__on_stack(struct hb_collect *c, hb_collect_stack_fn fn, void *arg);
 void hb_collect__on_task(struct hb_collect *c, hb_collect_task_fn fn, void *arg);
 
-/* Waits up to timeout_ms for a wake-up, then drains every ring. Returns records drained, or -errno (-EFBIG and disk
- * errors of the writer: the window must end). */
+/* Waits up to timeout_ms for a wake-up, then drains every ring. Returns records drained, or -errno (-EFBIG
+ * and disk errors of the writer: the window must end). */
 int hb_collect__poll(struct hb_collect *c, int timeout_ms);
 /* A record of our own (stream n_rings). */
 /* emit() and poll() share the task table: call both from one thread, or hold one lock around them. */
 int hb_collect__emit(struct hb_collect *c, unsigned type, u32 pid, u32 tid, u64 ts, const void *payload);
+/* Index of a thread in the window, made known (on_task) if it is new; 0xffff when the table is full. For
+ * subscribers. */
+u16 hb_collect__task(struct hb_collect *c, u32 pid, u32 tid);
 u64 hb_collect__events(const struct hb_collect *c);
 /* An fd that polls readable when a ring asks for attention, for a caller with its own poll loop. */
 int hb_collect__fd(const struct hb_collect *c);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * One window from beginning to end: resolve -> plan -> attach -> collect -> detach. Used by `trace`; later by `why` and
- * a daemon.
+ * One window from beginning to end: resolve -> plan -> attach -> collect -> detach. Used by `trace`; later by
+ * `why` and a daemon.
  */
 #ifndef HB_SESSION_H
 #define HB_SESSION_H
@@ -14,16 +14,16 @@ enum hb_syscalls { HB_SYSCALLS_NONE, HB_SYSCALLS_BLOCKING, HB_SYSCALLS_ALL };
 
 struct hb_session_opts {
 	struct hb_selector target;
-	u64 duration;	      /* ns */
-	const char *output;   /* NULL: default name */
+	u64 duration;	    /* ns */
+	const char *output; /* NULL: default name */
 	bool force;
 	enum hb_layers layers;
 	enum hb_syscalls syscalls;
 	const char *const *probe_files; /* --probes, NULL-terminated; NULL: none */
-	unsigned freq;	      /* CPU samples per second and CPU; 0 = off */
-	u64 buffer;	      /* bytes of one ring */
-	u64 max_size;	      /* bytes of the window file; 0 = unlimited */
-	bool single;	      /* force single uprobes (tests both paths) */
+	unsigned freq;			/* CPU samples per second and CPU; 0 = off */
+	u64 buffer;			/* bytes of one ring */
+	u64 max_size;			/* bytes of the window file; 0 = unlimited */
+	bool single;			/* force single uprobes (tests both paths) */
 };
 
 /* What went on, for progress lines; called about 5 times a second on the session's thread. */
@@ -37,11 +37,14 @@ typedef void (*hb_progress_fn)(const struct hb_progress *p, void *arg);
 struct hb_session;
 /* Resolves, plans, opens the window and attaches. On failure nothing of ours is left anywhere. */
 struct hb_session *hb_session__new(const struct hb_session_opts *o, struct hb_error *e);
-/* Collects until the duration is over, every target has exited, *stop is 1 (normal end) or 2 (at once), the file
- * reached max_size or the disk is full; then detaches and finalises the file. 0 or -errno with a sentence; what was
- * written is readable either way. */
-int hb_session__run(struct hb_session *s, const volatile int *stop, hb_progress_fn fn, void *arg, struct hb_error *e);
+/* Collects until the duration is over, every target has exited, *stop is 1 (normal end) or 2 (at once), the
+ * file reached max_size or the disk is full; then detaches and finalises the file. 0 or -errno with a
+ * sentence; what was written is readable either way. */
+int hb_session__run(struct hb_session *s, const volatile int *stop, hb_progress_fn fn, void *arg,
+		    struct hb_error *e);
 const char *hb_session__path(const struct hb_session *s); /* the file, valid until free */
+/* Why the window ended, after run: a sentence without a full stop. */
+const char *hb_session__ended_by(const struct hb_session *s);
 void hb_session__free(struct hb_session *s);
 
 #endif

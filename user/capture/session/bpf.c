@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "capture/session/bpf.h"
+#include "capture/session/bpf_programs.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "herschel.skel.h"
+
+struct hb_bpf {
+	struct herschel *skel;
+	int ring_fds[HB_MAX_RINGS];
+	unsigned n_rings;
+	int n_cpus;		 /* possible ones: values of per-CPU maps */
+	int stats_fd;		 /* keeps the kernel's run-time statistics on; -1: refused */
+	struct bpf_link **links; /* event programs */
+	unsigned n_links;
+	u64 *percpu; /* scratch of n_cpus values */
+};
+
+/* libbpf's own words go to stderr only when asked for: our sentence comes first. The last one is kept, since
+ * it is often the verifier's or the kernel's reason. */
+static char last_words[512];
+
+static int libbpf_words(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+	char line[512];
+
+	if (level == LIBBPF_DEBUG)
+		return 0;
+	vsnprintf(line, sizeof(line), fmt, ap);
+	line[strcspn(line, "\n")] = 0;
+	if (getenv("HB_LIBBPF"))
+		fprintf(stderr, "libbpf: %s\n", line);
+	if (level == LIBBPF_WARN && !last_words[0])
+		memcpy(last_words, line, sizeof(last_words));
+	return 0;
+}
+
+static u64 pow2_floor(u64 v)
+{
+	u64 p = 4096;
+
+	while (p * 2 <= v)
+		p *= 2;
+	return p;
+}
+
+/* 32 MiB over all rings holds a third of a second of a million events; each ring is mapped twice, so this is
+ * also what keeps the collector's memory bounded on machines with many CPUs. */
+static u64 ring_bytes(const struct hb_session_opts *o, unsigned n_rings)
+{
+	u64 each = o->buffer ? o->buffer : (32ULL << 20) / n_rings;
+
+	if (!o->buffer && each < (512U << 10))
+		each = 512U << 10;
+	if (each > (1ULL << 30))
+		each = 1ULL << 30;
+	return pow2_floor(each);
+}
+
+static void configure(struct hb_bpf *b, const struct hb_session_opts *o, u64 bytes)
+{
+	bool multi = !o->single && hb_attach__has_multi();
+	struct bpf_program *p;
+
+	b->skel->rodata->hb_n_rings = b->n_rings;
+	/* An eighth: late enough to save wake-ups, early enough that the reader gets there in time. */
+	b->skel->rodata->hb_wake_bytes = bytes >= 32768 ? (u32)(bytes / 8) : 4096;
+	bpf_object__for_each_program(p, b->skel->obj) hb_bpf_programs__configure(p, o, multi);
+}
+
+static int make_rings(struct hb_bpf *b, u64 bytes, struct hb_error *e)
+{
+	for (unsigned i = 0; i < b->n_rings; i++) {
+		b->ring_fds[i] = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "hb_ring", 0, 0, (u32)bytes, NULL);
+		if (b->ring_fds[i] < 0)
+			return hb_error__set(
+			    e, HB_EXIT_KERNEL, -errno,
+			    "cannot create a ring buffer of %llu KiB for CPU %u: %s; try a smaller --buffer",
+			    (unsigned long long)bytes >> 10, i, strerror(errno));
+	}
+	return 0;
+}
+
+static int fill_outer(struct hb_bpf *b, struct hb_error *e)
+{
+	for (u32 i = 0; i < b->n_rings; i++)
+		if (bpf_map_update_elem(bpf_map__fd(b->skel->maps.rings), &i, &b->ring_fds[i], BPF_ANY))
+			return hb_error__set(e, HB_EXIT_KERNEL, -errno, "cannot install ring buffer %u: %s",
+					     i, strerror(errno));
+	return 0;
+}
+
+static int load_error(struct hb_error *e, int err)
+{
+	const char *remedy = "run `herschel-bpf doctor` for what is missing";
+
+	if (err == -EPERM || err == -EACCES)
+		remedy = "run as root, or with CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE";
+	return hb_error__set(e, HB_EXIT_KERNEL, err, "the kernel refused the BPF programs: %s%s%s%s; %s",
+			     strerror(-err), last_words[0] ? " (" : "", last_words, last_words[0] ? ")" : "",
+			     remedy);
+}
+
+struct hb_bpf *hb_bpf__new(const struct hb_session_opts *o, struct hb_error *e)
+{
+	struct rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
+	struct hb_bpf *b = calloc(1, sizeof(*b));
+	int err, cpus = libbpf_num_possible_cpus();
+	u64 bytes;
+
+	if (!b) {
+		hb_error__nomem(e, "the BPF side");
+		return NULL;
+	}
+	memset(b->ring_fds, -1, sizeof(b->ring_fds));
+	b->stats_fd = -1;
+	b->n_cpus = cpus > 0 ? cpus : 1;
+	b->n_rings = b->n_cpus < HB_MAX_RINGS ? (unsigned)b->n_cpus : HB_MAX_RINGS;
+	b->percpu = calloc((size_t)b->n_cpus, sizeof(u64));
+	/* Kernels before 5.11 charge maps to this limit; where it is refused, later ones do not need it. */
+	setrlimit(RLIMIT_MEMLOCK, &unlimited);
+	libbpf_set_strict_mode(LIBBPF_STRICT_ALL);
+	libbpf_set_print(libbpf_words);
+	last_words[0] = 0;
+	b->skel = herschel__open();
+	if (!b->skel || !b->percpu) {
+		hb_error__set(e, HB_EXIT_KERNEL, -errno, "cannot open the BPF object: %s", strerror(errno));
+		goto fail;
+	}
+	bytes = ring_bytes(o, b->n_rings);
+	configure(b, o, bytes);
+	if (make_rings(b, bytes, e))
+		goto fail;
+	if (bpf_map__set_inner_map_fd(b->skel->maps.rings, b->ring_fds[0]) && errno != EINVAL) {
+		load_error(e, -errno);
+		goto fail;
+	}
+	err = herschel__load(b->skel);
+	if (err) {
+		load_error(e, err);
+		goto fail;
+	}
+	if (fill_outer(b, e))
+		goto fail;
+	b->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	return b;
+fail:
+	hb_bpf__free(b);
+	return NULL;
+}
+
+void hb_bpf__free(struct hb_bpf *b)
+{
+	if (!b)
+		return;
+	hb_bpf__detach_events(b);
+	herschel__destroy(b->skel);
+	for (unsigned i = 0; i < b->n_rings; i++)
+		if (b->ring_fds[i] >= 0)
+			close(b->ring_fds[i]);
+	if (b->stats_fd >= 0)
+		close(b->stats_fd);
+	free(b->percpu);
+	free(b);
+}
+
+const int *hb_bpf__rings(const struct hb_bpf *b, unsigned *n)
+{
+	*n = b->n_rings;
+	return b->ring_fds;
+}
+
+static int prog_fd(const struct hb_bpf *b, const char *name)
+{
+	struct bpf_program *p = bpf_object__find_program_by_name(b->skel->obj, name);
+	int fd = p ? bpf_program__fd(p) : -1;
+
+	return fd < 0 ? -1 : fd;
+}
+
+struct hb_attach_ops hb_bpf__uprobes(const struct hb_bpf *b)
+{
+	return (struct hb_attach_ops){
+	    .entry_multi = prog_fd(b, HB_PROG_ENTRY_MULTI),
+	    .ret_multi = prog_fd(b, HB_PROG_RETURN_MULTI),
+	    .entry_single = prog_fd(b, HB_PROG_ENTRY_SINGLE),
+	    .ret_single = prog_fd(b, HB_PROG_RETURN_SINGLE),
+	};
+}
+
+int hb_bpf__sample_prog(const struct hb_bpf *b)
+{
+	return prog_fd(b, HB_PROG_SAMPLE);
+}
+
+int hb_bpf__load_probes(struct hb_bpf *b, const struct hb_plan *p, u32 first, struct hb_error *e)
+{
+	for (u32 id = first; id <= hb_plan__n_probes(p); id++)
+		if (bpf_map_update_elem(bpf_map__fd(b->skel->maps.probes), &id, hb_plan__desc(p, id),
+					BPF_ANY))
+			return hb_error__set(e, HB_EXIT_KERNEL, -errno,
+					     "cannot describe probe %u to the kernel: %s", id,
+					     strerror(errno));
+	return 0;
+}
+
+int hb_bpf__add_target(struct hb_bpf *b, u32 pid, const struct hb_target_cfg *cfg)
+{
+	return bpf_map_update_elem(bpf_map__fd(b->skel->maps.targets), &pid, cfg, BPF_ANY) ? -errno : 0;
+}
+
+void hb_bpf__clear_targets(struct hb_bpf *b)
+{
+	int fd = bpf_map__fd(b->skel->maps.targets);
+	u32 key;
+
+	/* A fork between two steps may add one more: bounded by the size of the map, not by luck. */
+	for (unsigned i = 0; i < 2 * HB_MAX_TARGETS && !bpf_map_get_next_key(fd, NULL, &key); i++)
+		bpf_map_delete_elem(fd, &key);
+}
+
+int hb_bpf__attach_events(struct hb_bpf *b, struct hb_error *e)
+{
+	struct bpf_program *p;
+	unsigned n = 0;
+
+	bpf_object__for_each_program(p, b->skel->obj) n++;
+	b->links = calloc(n, sizeof(struct bpf_link *));
+	if (!b->links)
+		return hb_error__nomem(e, "program links");
+	bpf_object__for_each_program(p, b->skel->obj)
+	{
+		struct bpf_link *l;
+
+		if (!bpf_program__autoload(p) || !hb_bpf_programs__is_event(p))
+			continue;
+		l = bpf_program__attach(p);
+		if (!l)
+			return hb_error__set(e, HB_EXIT_KERNEL, -errno,
+					     "cannot attach %s: %s; run `herschel-bpf doctor`",
+					     bpf_program__name(p), strerror(errno));
+		b->links[b->n_links++] = l;
+	}
+	return 0;
+}
+
+void hb_bpf__detach_events(struct hb_bpf *b)
+{
+	for (unsigned i = 0; i < b->n_links; i++)
+		bpf_link__destroy(b->links[i]);
+	b->n_links = 0;
+	free(b->links);
+	b->links = NULL;
+}
+
+static u64 percpu_sum(const struct hb_bpf *b, const struct bpf_map *m, u32 key)
+{
+	u64 sum = 0;
+
+	if (bpf_map_lookup_elem(bpf_map__fd(m), &key, b->percpu))
+		return 0;
+	for (int i = 0; i < b->n_cpus; i++)
+		sum += b->percpu[i];
+	return sum;
+}
+
+u64 hb_bpf__hits(const struct hb_bpf *b, u32 probe)
+{
+	return percpu_sum(b, b->skel->maps.hits, probe);
+}
+
+u64 hb_bpf__ring_losses(const struct hb_bpf *b)
+{
+	size_t n;
+	const struct hb_type *t = hb_schema__types(&n);
+	u64 sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sum += percpu_sum(b, b->skel->maps.losses, HB_LOSS_KEY(HB_LOSS_RING_FULL, t[i].id));
+	return sum;
+}
+
+void hb_bpf__each_loss(const struct hb_bpf *b, void (*fn)(const struct hb_loss_row *row, void *arg),
+		       void *arg)
+{
+	for (u32 key = 0; key < HB_LOSS_KEYS; key++) {
+		if (bpf_map_lookup_elem(bpf_map__fd(b->skel->maps.losses), &key, b->percpu))
+			continue;
+		for (int cpu = 0; cpu < b->n_cpus; cpu++) {
+			struct hb_loss_row row = {.cause = key / HB_TYPE_MAX,
+						  .type = key % HB_TYPE_MAX,
+						  .cpu = (u32)cpu,
+						  .count = b->percpu[cpu]};
+
+			if (row.count)
+				fn(&row, arg);
+		}
+	}
+}
+
+u32 hb_bpf__stack(const struct hb_bpf *b, u32 raw, u64 addr[HB_STACK_DEPTH])
+{
+	u32 key = raw - 1, n = 0;
+
+	memset(addr, 0, HB_STACK_DEPTH * sizeof(u64));
+	if (!raw || bpf_map_lookup_elem(bpf_map__fd(b->skel->maps.stacks), &key, addr))
+		return 0;
+	while (n < HB_STACK_DEPTH && addr[n])
+		n++;
+	return n;
+}
+
+void hb_bpf__each_cost(const struct hb_bpf *b,
+		       void (*fn)(const char *name, u64 runs, u64 ns, u64 missed, void *arg), void *arg)
+{
+	struct bpf_program *p;
+
+	bpf_object__for_each_program(p, b->skel->obj)
+	{
+		struct bpf_prog_info info = {0};
+		u32 size = sizeof(info);
+
+		if (!bpf_program__autoload(p) || bpf_obj_get_info_by_fd(bpf_program__fd(p), &info, &size))
+			continue;
+		fn(bpf_program__name(p), info.run_cnt, info.run_time_ns, info.recursion_misses, arg);
+	}
+}

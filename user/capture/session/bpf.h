@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The loaded BPF side of a session: one skeleton, its rings, its maps. Nothing is attached to a target
+ * process here (capture/probes does that); programs on scheduler and process events are.
+ */
+#ifndef HB_SESSION_BPF_H
+#define HB_SESSION_BPF_H
+
+#include "base/error.h"
+#include "capture/probes/probes.h"
+#include "capture/session/session.h"
+
+struct hb_bpf;
+
+/* Opens, configures and loads. Errors: HB_EXIT_KERNEL with what is missing and the remedy. */
+struct hb_bpf *hb_bpf__new(const struct hb_session_opts *o, struct hb_error *e);
+void hb_bpf__free(struct hb_bpf *b); /* detaches what is left */
+
+/* Rings: fds and how many. */
+const int *hb_bpf__rings(const struct hb_bpf *b, unsigned *n);
+/* Programs for capture/probes. */
+struct hb_attach_ops hb_bpf__uprobes(const struct hb_bpf *b);
+/* Program for CPU sampling. */
+int hb_bpf__sample_prog(const struct hb_bpf *b);
+
+/* Puts descriptors of a plan's probes first..n into the array. */
+int hb_bpf__load_probes(struct hb_bpf *b, const struct hb_plan *p, u32 first, struct hb_error *e);
+/* Adds a process to the target set: from now on its events are recorded. */
+int hb_bpf__add_target(struct hb_bpf *b, u32 pid, const struct hb_target_cfg *cfg);
+/* Empties the set: from now on nothing is recorded. */
+void hb_bpf__clear_targets(struct hb_bpf *b);
+/* Process, scheduler and (--syscalls all) system call events. */
+int hb_bpf__attach_events(struct hb_bpf *b, struct hb_error *e);
+void hb_bpf__detach_events(struct hb_bpf *b);
+
+/* Hits of a probe since the load, all CPUs. */
+u64 hb_bpf__hits(const struct hb_bpf *b, u32 probe);
+/* Records lost to full rings so far. */
+u64 hb_bpf__ring_losses(const struct hb_bpf *b);
+/* Calls fn for each non-zero loss counter. */
+void hb_bpf__each_loss(const struct hb_bpf *b, void (*fn)(const struct hb_loss_row *row, void *arg),
+		       void *arg);
+/* Addresses of a stack (raw id as in records), innermost first; returns the number, 0 when gone. */
+u32 hb_bpf__stack(const struct hb_bpf *b, u32 raw, u64 addr[HB_STACK_DEPTH]);
+/* What the event programs cost: calls fn(name, runs, ns, misses) per program. ns is 0 where the kernel cannot
+ * measure. */
+void hb_bpf__each_cost(const struct hb_bpf *b,
+		       void (*fn)(const char *name, u64 runs, u64 ns, u64 missed, void *arg), void *arg);
+
+#endif

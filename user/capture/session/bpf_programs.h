@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Which program of the skeleton is for what: the one place that knows their names. */
+#ifndef HB_SESSION_BPF_PROGRAMS_H
+#define HB_SESSION_BPF_PROGRAMS_H
+
+#include <stdbool.h>
+
+#include "capture/session/session.h"
+
+#define HB_PROG_ENTRY_MULTI   "accel_entry_multi"
+#define HB_PROG_RETURN_MULTI  "accel_return_multi"
+#define HB_PROG_ENTRY_SINGLE  "accel_entry"
+#define HB_PROG_RETURN_SINGLE "accel_return"
+#define HB_PROG_SAMPLE	      "sample"
+
+struct bpf_program;
+
+/* Sets autoload and attach type before the object is loaded. */
+void hb_bpf_programs__configure(struct bpf_program *p, const struct hb_session_opts *o, bool multi);
+/* True for programs that libbpf attaches by their section: scheduler, process, system calls. */
+bool hb_bpf_programs__is_event(const struct bpf_program *p);
+
+#endif

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "capture/session/impl.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+static void meta_u64(struct hb_session *s, const char *key, u64 v)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)v);
+	hb_window_writer__meta(s->writer, key, text);
+}
+
+static const char *const layer_words[] = {"auto", "runtime", "driver", "both"};
+static const char *const syscall_words[] = {"none", "blocking", "all"};
+
+static void describe_host(struct hb_session *s)
+{
+	struct utsname u;
+
+	if (uname(&u) == 0) {
+		hb_window_writer__meta(s->writer, "host", u.nodename);
+		hb_window_writer__meta(s->writer, "kernel", u.release);
+		hb_window_writer__meta(s->writer, "machine", u.machine);
+	}
+	meta_u64(s, "cpus", (u64)sysconf(_SC_NPROCESSORS_ONLN));
+	/* Offsets are stored, never applied: what a reader adds to a record's ts to get wall-clock or boot
+	 * time. */
+	meta_u64(s, "realtime_offset_ns", hb_clock__read(CLOCK_REALTIME) - hb_clock__now());
+	meta_u64(s, "boottime_offset_ns", hb_clock__read(CLOCK_BOOTTIME) - hb_clock__now());
+}
+
+static void describe_plan(struct hb_session *s)
+{
+	u32 n;
+	const struct hb_refusal *refusals = hb_plan__refusals(s->plan, &n);
+	const char *const *remarks;
+
+	for (u32 i = 0; i < n && i < 64; i++)
+		hb_session__note(s, HB_NOTELEVEL_INFO, "not probed: %s in %s: %s", refusals[i].symbol,
+				 refusals[i].file, refusals[i].why);
+	remarks = hb_plan__remarks(s->plan, &n);
+	for (u32 i = 0; i < n; i++)
+		hb_session__note(s, HB_NOTELEVEL_INFO, "%s", remarks[i]);
+}
+
+void hb_session__describe(struct hb_session *s)
+{
+	hb_window_writer__meta(s->writer, "tool", "herschel-bpf " HB_VERSION);
+	hb_window_writer__meta(s->writer, "profile", "standard");
+	hb_window_writer__meta(s->writer, "layers", layer_words[s->o.layers]);
+	hb_window_writer__meta(s->writer, "syscalls", syscall_words[s->o.syscalls]);
+	meta_u64(s, "sample_hz", s->o.freq);
+	meta_u64(s, "duration_asked_ns", s->o.duration);
+	if (hb_plan__simulated(s->plan))
+		hb_window_writer__meta(s->writer, "simulated", "1");
+	describe_host(s);
+	describe_plan(s);
+	meta_u64(s, "attach_ns", s->attach_ns);
+	meta_u64(s, "price_syscall_ns", s->prices.syscall);
+}
+
+/* ---- accounts at the end ---- */
+
+static void loss_to_window(const struct hb_loss_row *row, void *arg)
+{
+	struct hb_session *s = arg;
+
+	hb_window_writer__loss(s->writer, row);
+}
+
+static void cost_to_window(const char *name, u64 runs, u64 ns, u64 missed, void *arg)
+{
+	struct hb_session *s = arg;
+	struct hb_loss_row loss = {.cause = HB_LOSS_MISSED, .cpu = UINT32_MAX, .count = missed};
+	struct hb_rec_price rec = {.hits = runs, .price = runs ? ns / runs : 0, .probe = UINT32_MAX};
+
+	if (missed)
+		hb_window_writer__loss(s->writer, &loss);
+	/* What uprobe programs run for is inside the price of their probes already. */
+	if (!runs || strncmp(name, "accel", 5) == 0)
+		return;
+	rec.hook = hb_window_writer__string(s->writer, name);
+	hb_session__emit(s, HB_TYPE_price, s->pids[0], s->pids[0], s->end, &rec);
+}
+
+static u64 site_price(const struct hb_session *s, const struct hb_site *site, enum hb_hook kind)
+{
+	return s->prices.entry[kind] + (site->ret ? s->prices.ret : 0);
+}
+
+/* Kind of the first instruction needs a path that can be opened from here: any process that has the file
+ * mapped. */
+static enum hb_hook site_kind(const struct hb_session *s, const struct hb_plan_file *f, u64 offset)
+{
+	char path[512];
+
+	for (u32 i = 0; i < s->n_procs; i++) {
+		const struct hb_process *p = s->procs[i].p;
+
+		for (u32 m = 0; m < p->n_maps; m++)
+			if (p->maps[m].ino == f->ino && p->maps[m].dev == f->dev &&
+			    hb_process__open_path(p, &p->maps[m], path, sizeof(path)) == 0)
+				return hb_hook__at(path, offset);
+	}
+	return hb_hook__at(f->path, offset);
+}
+
+static void receipt(struct hb_session *s)
+{
+	u32 n;
+	const struct hb_plan_file *files = hb_plan__files(s->plan, &n);
+
+	for (u32 i = 0; i < n; i++) {
+		for (u32 j = 0; j < files[i].n_sites; j++) {
+			const struct hb_site *site = &files[i].sites[j];
+			struct hb_rec_price rec = {.hits = hb_bpf__hits(s->bpf, site->probe),
+						   .probe = site->probe};
+
+			if (!rec.hits)
+				continue;
+			rec.price = site_price(s, site, site_kind(s, &files[i], site->offset));
+			hb_session__emit(s, HB_TYPE_price, s->pids[0], s->pids[0], s->end, &rec);
+		}
+	}
+}
+
+void hb_session__account(struct hb_session *s)
+{
+	struct hb_loss_row lost = {
+	    .cause = HB_LOSS_MMAP_LOST, .cpu = UINT32_MAX, .count = hb_mmap_events__lost(s->mmaps)};
+	struct rusage ru;
+
+	hb_bpf__each_loss(s->bpf, loss_to_window, s);
+	if (lost.count)
+		hb_window_writer__loss(s->writer, &lost);
+	hb_bpf__each_cost(s->bpf, cost_to_window, s);
+	receipt(s);
+	if (getrusage(RUSAGE_SELF, &ru) == 0) {
+		meta_u64(s, "self_cpu_ns",
+			 ((u64)ru.ru_utime.tv_sec + (u64)ru.ru_stime.tv_sec) * 1000000000ULL +
+			     ((u64)ru.ru_utime.tv_usec + (u64)ru.ru_stime.tv_usec) * 1000ULL);
+		meta_u64(s, "self_rss", (u64)ru.ru_maxrss * 1024);
+	}
+	meta_u64(s, "detach_ns", s->detach_ns);
+	if (s->ended_by)
+		hb_window_writer__meta(s->writer, "ended_by", s->ended_by);
+}
+
+/* ---- names for the stacks that occurred ---- */
+
+static u32 location(struct hb_session *s, u32 pid, u64 addr)
+{
+	struct hb_code code = {0};
+	struct hb_loc loc = {0};
+	bool kernel = addr >> 63;
+	int err = kernel ? hb_resolve__kernel(s->resolve, addr, &code)
+			 : hb_resolve__user(s->resolve, pid, addr, &code);
+
+	loc.lang = kernel ? HB_LANG_KERNEL : HB_LANG_NATIVE;
+	loc.offset = addr;
+	if (err == 0) {
+		loc.func = code.func ? hb_window_writer__string(s->writer, code.func) : 0;
+		loc.module = code.module ? hb_window_writer__string(s->writer, code.module) : 0;
+		loc.offset = code.offset;
+	}
+	return hb_window_writer__loc(s->writer, &loc);
+}
+
+static void resolve_stack(struct hb_session *s, const struct stack_key *k)
+{
+	u64 addr[HB_STACK_DEPTH];
+	u32 locs[HB_STACK_DEPTH], n = hb_bpf__stack(s->bpf, k->raw, addr);
+
+	for (u32 i = 0; i < n; i++) {
+		/* All but the innermost frame hold return addresses: the call is the instruction before. */
+		locs[n - 1 - i] = location(s, k->pid, i && addr[i] ? addr[i] - 1 : addr[i]);
+	}
+	if (n)
+		hb_window_writer__stack(s->writer, k->pid, k->raw, locs, n,
+					n == HB_STACK_DEPTH ? HB_STACK_TRUNCATED : HB_STACK_WHOLE);
+}
+
+void hb_session__resolve_stacks(struct hb_session *s, u64 deadline)
+{
+	u32 i;
+
+	for (i = 0; i < s->n_stacks && hb_clock__now() < deadline; i++)
+		resolve_stack(s, &s->stacks[i]);
+	if (i < s->n_stacks)
+		hb_session__note(s, HB_NOTELEVEL_WARNING,
+				 "%u of %u stacks were left without names: out of time", s->n_stacks - i,
+				 s->n_stacks);
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Inside of a session. Two threads: the pump drains rings into the window; the control thread (the caller of
+ * hb_session__run) follows processes, attaches probes, keeps time. They meet at three places only:
+ * collect_lock around hb_collect calls, procs_lock around the process table, and the queue of lifecycle
+ * events.
+ */
+#ifndef HB_SESSION_IMPL_H
+#define HB_SESSION_IMPL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/clock.h"
+#include "base/map.h"
+#include "capture/collect/collect.h"
+#include "capture/cost/price.h"
+#include "capture/session/bpf.h"
+#include "capture/session/mmap_events.h"
+#include "capture/session/sampling.h"
+#include "capture/session/session.h"
+#include "capture/target/resolve.h"
+
+struct proc_state {
+	struct hb_process *p;
+	bool live;
+	u64 since; /* probed from then on, monotonic ns */
+	u32 how;   /* enum hb_how */
+};
+
+struct life_event { /* pump -> control */
+	u64 ts;
+	u32 pid, ppid;
+	u16 type; /* HB_TYPE_process, exec, exit */
+};
+
+struct stack_key {
+	u32 pid, raw;
+};
+
+struct hb_session {
+	struct hb_session_opts o;
+	char *path;
+	u32 *pids; /* as resolved at the start */
+	u32 n_pids;
+
+	struct hb_target_lock *lock;
+	struct hb_tables *tables;
+	struct hb_plan *plan;
+	struct hb_attach *attach;
+	struct hb_bpf *bpf;
+	struct hb_sampling *sampling;
+	struct hb_mmap_events *mmaps;
+	struct hb_window_writer *writer;
+	struct hb_collect *collect;
+	struct hb_resolve *resolve;
+	struct hb_prices prices;
+
+	pthread_mutex_t procs_lock;
+	struct proc_state *procs;
+	u32 n_procs, cap_procs, n_live;
+	struct hb_map *by_pid; /* pid -> index + 1 in procs */
+	u32 rows_written;      /* plan probes already in kernel and window */
+
+	pthread_mutex_t collect_lock;
+	pthread_t pump;
+	bool pump_running;
+	atomic_bool pump_stop;
+	atomic_int pump_err;
+
+	pthread_mutex_t queue_lock;
+	struct life_event *queue;
+	u32 n_queue, cap_queue;
+	int queue_fd; /* eventfd: queue not empty, or pump_err set */
+
+	struct stack_key *stacks; /* distinct stacks seen, appended by the pump under collect_lock */
+	u32 n_stacks, cap_stacks;
+
+	u64 begin, end; /* of the window, monotonic ns */
+	u64 attach_ns, detach_ns;
+	const char *ended_by; /* sentence for the window and the operator */
+};
+
+/* ---- follow.c: which processes, and probes in them ---- */
+
+/* Takes a process into the session: reads it, plans, attaches. `born` is the time since which it ran unprobed
+ * (0 for one present at the start). -ESRCH when it is already gone. */
+int hb_session__follow(struct hb_session *s, u32 pid, enum hb_how how, u64 born, struct hb_error *e);
+/* New mappings of a followed process: plan and attach what is new there. */
+int hb_session__remap(struct hb_session *s, u32 pid, u64 since, struct hb_error *e);
+/* Fills the target set; the window begins. */
+void hb_session__arm(struct hb_session *s);
+/* What the pump queued. */
+void hb_session__handle_life(struct hb_session *s);
+/* Mapping events that are waiting. */
+void hb_session__handle_mmaps(struct hb_session *s);
+/* Notices targets whose exit record was lost. */
+void hb_session__check_live(struct hb_session *s);
+/* Subscribes to life, names, stacks. */
+int hb_session__subscribe(struct hb_session *s);
+
+/* ---- pump.c ---- */
+int hb_pump__start(struct hb_session *s, struct hb_error *e);
+void hb_pump__stop(struct hb_session *s); /* joins, drains what is left; idempotent */
+/* One of our own records, from any thread. */
+void hb_session__emit(struct hb_session *s, unsigned type, u32 pid, u32 tid, u64 ts, const void *payload);
+void hb_session__note(struct hb_session *s, enum hb_notelevel level, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* ---- finish.c ---- */
+void hb_session__describe(struct hb_session *s); /* meta facts and notes at the start */
+void hb_session__account(struct hb_session *s);	 /* loss, receipt, own cost, at the end */
+void hb_session__resolve_stacks(struct hb_session *s, u64 deadline);
+
+#endif

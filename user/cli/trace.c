@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "analysis/report/report.h"
+#include "base/text.h"
+#include "capture/session/session.h"
+#include "cli/args.h"
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MAX_TABLES 16
+
+enum key {
+	KEY_CGROUP = 0x100,
+	KEY_NAME,
+	KEY_NO_CHILDREN,
+	KEY_LAYERS,
+	KEY_SYSCALLS,
+	KEY_PROBES,
+	KEY_FORCE,
+	KEY_BUFFER,
+	KEY_MAX_SIZE,
+	KEY_STRICT,
+	KEY_QUIET,
+	KEY_SINGLE,
+};
+
+struct args {
+	struct hb_session_opts o;
+	const char *tables[MAX_TABLES + 1];
+	unsigned n_tables;
+	double strict; /* share of loss allowed; negative: not asked */
+	bool quiet;
+	struct hb_error error;
+};
+
+static const struct argp_option options[] = {
+    {NULL, 0, NULL, 0, "Target (one of):", 1},
+    {NULL, 'p', "PID[,PID..]", 0, "these processes and their descendants", 1},
+    {"cgroup", KEY_CGROUP, "PATH", 0, "every process of a cgroup", 1},
+    {"name", KEY_NAME, "GLOB", 0, "processes whose name or program matches", 1},
+    {"no-children", KEY_NO_CHILDREN, NULL, 0, "leave descendants out", 1},
+    {NULL, 0, NULL, 0, "Window:", 2},
+    {NULL, 'd', "TIME", 0, "length, with a unit: 30s, 500ms, 2m (default 30s)", 2},
+    {NULL, 'o', "FILE", 0, "window file (default HOST-PID-TIME.hbw)", 2},
+    {"force", KEY_FORCE, NULL, 0, "replace an existing file", 2},
+    {"max-size", KEY_MAX_SIZE, "SIZE", 0, "end the window when the file gets this large", 2},
+    {"buffer", KEY_BUFFER, "SIZE", 0, "ring buffer per CPU (default: 32MiB over all)", 2},
+    {NULL, 0, NULL, 0, "What is recorded:", 3},
+    {"layers", KEY_LAYERS, "auto|runtime|driver|both", 0, "where accelerator calls are probed (default auto)",
+     3},
+    {"syscalls", KEY_SYSCALLS, "none|blocking|all", 0,
+     "blocking: those that sleep, at no cost to others (default); all: every one, slows every process of the "
+     "machine",
+     3},
+    {"probes", KEY_PROBES, "FILE", 0, "further probe table; may be repeated", 3},
+    {NULL, 'F', "HZ", 0, "CPU samples per second and CPU, 0 = none (default 99)", 3},
+    {"single-uprobes", KEY_SINGLE, NULL, OPTION_HIDDEN, "do not use uprobe_multi links", 3},
+    {NULL, 0, NULL, 0, "Result:", 4},
+    {"strict", KEY_STRICT, "SHARE", OPTION_ARG_OPTIONAL,
+     "exit 5 when more than this share of records was lost (default 0.1%)", 4},
+    {"quiet", KEY_QUIET, NULL, 0, "no progress, no notes", 4},
+    {0},
+};
+
+static int bad(struct args *a, const char *what, const char *value, const char *expected)
+{
+	hb_error__set(&a->error, HB_EXIT_USAGE, -EINVAL, "%s: \"%s\" is not %s", what, value, expected);
+	return EINVAL;
+}
+
+static int choice(const char *value, const char *const *words, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (strcmp(words[i], value) == 0)
+			return i;
+	return -1;
+}
+
+static int parse_share(const char *s, double *out)
+{
+	char *end;
+	double v;
+
+	if (!s) {
+		*out = 0.001;
+		return 0;
+	}
+	v = strtod(s, &end);
+	if (end == s || v < 0 || (*end && strcmp(end, "%") != 0))
+		return -EINVAL;
+	*out = *end ? v / 100 : v;
+	return *out <= 1 ? 0 : -EINVAL;
+}
+
+static int parse_freq(const char *s, unsigned *out)
+{
+	char *end;
+	long v = strtol(s, &end, 10);
+
+	if (end == s || *end || v < 0 || v > 5000)
+		return -EINVAL;
+	*out = (unsigned)v;
+	return 0;
+}
+
+static int parse_recorded(int key, char *arg, struct args *a)
+{
+	static const char *const layers[] = {"auto", "runtime", "driver", "both"};
+	static const char *const calls[] = {"none", "blocking", "all"};
+	int i;
+
+	switch (key) {
+	case KEY_LAYERS:
+		i = choice(arg, layers, 4);
+		a->o.layers = (enum hb_layers)i;
+		return i < 0 ? bad(a, "--layers", arg, "auto, runtime, driver or both") : 0;
+	case KEY_SYSCALLS:
+		i = choice(arg, calls, 3);
+		a->o.syscalls = (enum hb_syscalls)i;
+		return i < 0 ? bad(a, "--syscalls", arg, "none, blocking or all") : 0;
+	case KEY_PROBES:
+		if (a->n_tables == MAX_TABLES)
+			return bad(a, "--probes", arg, "allowed: at most 16 tables");
+		a->tables[a->n_tables++] = arg;
+		return 0;
+	case 'F':
+		return parse_freq(arg, &a->o.freq)
+			   ? bad(a, "-F", arg, "a number of samples per second from 0 to 5000")
+			   : 0;
+	case KEY_SINGLE:
+		a->o.single = true;
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+static int parse_window(int key, char *arg, struct args *a)
+{
+	switch (key) {
+	case 'd':
+		return hb_text__duration(arg, &a->o.duration)
+			   ? bad(a, "-d", arg,
+				 "a duration: a positive number with a unit, such as 30s, 500ms or 2m")
+			   : 0;
+	case 'o':
+		a->o.output = arg;
+		return 0;
+	case KEY_FORCE:
+		a->o.force = true;
+		return 0;
+	case KEY_MAX_SIZE:
+		return hb_text__size(arg, &a->o.max_size) || a->o.max_size < (64U << 10)
+			   ? bad(a, "--max-size", arg, "a size of at least 64KiB, such as 100MiB")
+			   : 0;
+	case KEY_BUFFER:
+		return hb_text__size(arg, &a->o.buffer) || a->o.buffer < 4096
+			   ? bad(a, "--buffer", arg, "a size of at least 4KiB, such as 1MiB")
+			   : 0;
+	case KEY_STRICT:
+		return parse_share(arg, &a->strict)
+			   ? bad(a, "--strict", arg, "a share of records, such as 0.1%")
+			   : 0;
+	case KEY_QUIET:
+		a->quiet = true;
+		return 0;
+	default:
+		return parse_recorded(key, arg, a);
+	}
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct args *a = state->input;
+
+	switch (key) {
+	case 'p':
+		a->o.target.pids = arg;
+		return 0;
+	case KEY_CGROUP:
+		a->o.target.cgroup = arg;
+		return 0;
+	case KEY_NAME:
+		a->o.target.name = arg;
+		return 0;
+	case KEY_NO_CHILDREN:
+		a->o.target.no_children = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		return bad(a, "argument", arg,
+			   "expected here: name the target with -p PID, --cgroup or --name");
+	default:
+		return parse_window(key, arg, a);
+	}
+}
+
+static const struct argp argp = {
+    .options = options,
+    .parser = parse,
+    .doc = "Records a bounded window of a live process and keeps it in a file.\v"
+	   "The target keeps running; everything is detached at the end. Ctrl-C ends the window early, and "
+	   "it is kept.",
+};
+
+/* ---- signals and progress ---- */
+
+static volatile int stop;
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	stop = stop + 1;
+}
+
+static void catch_signals(void)
+{
+	struct sigaction sa = {.sa_handler = on_signal};
+
+	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGTERM, &sa, NULL);
+	sigaction(SIGHUP, &sa, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+struct progress {
+	bool tty;
+	u64 last_events, last_elapsed;
+	struct hb_progress end;
+};
+
+static void show_progress(const struct hb_progress *p, void *arg)
+{
+	struct progress *st = arg;
+	char events[32], rate[32], bytes[32], lost[32];
+	u64 dt = p->elapsed - st->last_elapsed;
+
+	st->end = *p;
+	if (!st->tty || !dt)
+		return;
+	hb_text__count(events, sizeof(events), p->events);
+	hb_text__count(rate, sizeof(rate), (p->events - st->last_events) * 1000000000ULL / dt);
+	hb_text__bytes(bytes, sizeof(bytes), p->bytes);
+	hb_text__count(lost, sizeof(lost), p->lost);
+	fprintf(stderr, "\r\033[K%4.1fs of %.1fs  %s events  %s/s  %s  lost %s  %u processes",
+		(double)p->elapsed / 1e9, (double)p->duration / 1e9, events, rate, bytes, lost, p->processes);
+	st->last_events = p->events;
+	st->last_elapsed = p->elapsed;
+}
+
+/* ---- result ---- */
+
+static u64 total_loss(struct hb_window *w)
+{
+	u32 n;
+	const struct hb_loss_row *rows = hb_window__losses(w, &n);
+	u64 sum = 0;
+
+	for (u32 i = 0; i < n; i++)
+		sum += rows[i].count;
+	return sum;
+}
+
+static int summarise(const char *path, const struct args *a)
+{
+	struct hb_error e = {0};
+	struct hb_summary_opts so = {0};
+	struct hb_window *w = hb_window__open(path, &e);
+	u64 records, lost;
+	int rc = HB_EXIT_OK;
+
+	if (!w)
+		return hb_cli__fail(&e);
+	if (hb_report__summary(w, stdout, &so, &e))
+		rc = hb_cli__fail(&e);
+	records = hb_window__info(w)->records;
+	lost = total_loss(w);
+	hb_window__close(w);
+	if (rc == HB_EXIT_OK && a->strict >= 0 && (double)lost > a->strict * (double)(records + lost)) {
+		fprintf(stderr, "herschel-bpf: %llu of %llu records were lost, more than --strict allows\n",
+			(unsigned long long)lost, (unsigned long long)(records + lost));
+		return HB_EXIT_LOSS;
+	}
+	return rc;
+}
+
+static int trace(struct args *a)
+{
+	struct progress st = {.tty = isatty(STDERR_FILENO) && !a->quiet};
+	struct hb_session *s;
+	char path[4096];
+	int err;
+
+	catch_signals();
+	s = hb_session__new(&a->o, &a->error);
+	if (!s)
+		return hb_cli__fail(&a->error);
+	snprintf(path, sizeof(path), "%s", hb_session__path(s));
+	hb_note("tracing for %.1f s into %s", (double)a->o.duration / 1e9, path);
+	err = hb_session__run(s, &stop, show_progress, &st, &a->error);
+	if (st.tty)
+		fputs("\r\033[K", stderr);
+	if (hb_session__ended_by(s))
+		hb_note("window closed: %s", hb_session__ended_by(s));
+	hb_session__free(s);
+	if (err)
+		return hb_cli__fail(&a->error);
+	return summarise(path, a);
+}
+
+static int run(int argc, char **argv)
+{
+	struct args a = {.o = {.duration = 30000000000ULL, .syscalls = HB_SYSCALLS_BLOCKING, .freq = 99},
+			 .strict = -1};
+	int rc = hb_cli__parse(&argp, argc, argv, &a, &a.error);
+
+	if (rc != HB_CLI_GO)
+		return rc;
+	hb_quiet(a.quiet);
+	a.o.probe_files = a.tables;
+	return trace(&a);
+}
+
+HB_COMMAND(trace) = {
+    .name = "trace",
+    .doc = "record a window of a live process and say what happened",
+    .run = run,
+};
