@@ -28,17 +28,28 @@ struct hb_process {
 	int is_32bit;	      /* 1: not an x86-64 ELF */
 	int seccomp;	      /* 0, 1 strict, 2 filter */
 	u32 n_threads;
+	uid_t uid;	      /* real user, as numbered in our user namespace */
+	u64 rss;	      /* bytes */
+	char state;	      /* R, S, D, Z, ... as in /proc/PID/stat */
+	bool kernel;	      /* a kernel thread: nothing to probe */
+	int denied;	      /* 0, or -EACCES when exe and mappings could not be read (hb_process__peek only) */
 	struct hb_mapping *maps; /* executable ones only */
 	u32 n_maps;
 };
 
 /* Reads one process. -ESRCH: gone; -EACCES: not allowed (sentence says which capability). Caller frees. */
 struct hb_process *hb_process__read(u32 pid, struct hb_error *e);
+/* Like read, but takes what there is: a process whose mappings may not be read comes back with `denied` set. NULL:
+ * gone or out of memory. */
+struct hb_process *hb_process__peek(u32 pid);
 int hb_process__reload_maps(struct hb_process *p); /* fresh mappings; 0 or -errno */
 void hb_process__free(struct hb_process *p);
 
 /* A path by which this process's mapped file can be opened from here: /proc/PID/map_files/A-B when permitted, else
- * /proc/PID/root/PATH when it is the same (dev, inode), else PATH itself on the same condition. 0 or -errno. */
+ * /proc/PID/root/PATH when it is the same file, else PATH itself on the same condition. 0, -ESTALE when another file
+ * lies at that path now, or -errno. "The same" means (dev, inode) as /proc/PID/maps would print them: stat(2) gives
+ * other device numbers on btrfs and overlayfs, so a file that differs by stat is mapped here and looked up in our own
+ * maps. */
 int hb_process__open_path(const struct hb_process *p, const struct hb_mapping *m, char *buf, size_t size);
 
 /* tids of a process: malloc'ed array, n set; NULL when gone. */
@@ -47,11 +58,15 @@ u32 *hb_process__threads(u32 pid, u32 *n);
 int hb_thread__read(u32 pid, u32 tid, u32 *nstid, char comm[16]);
 /* Process of a thread (Tgid), 0 when gone. */
 u32 hb_thread__pid(u32 tid);
+/* All pids in /proc, ascending: malloc'ed array, n set; NULL when out of memory. */
+u32 *hb_process__all(u32 *n);
+/* True when the pids we see are those that BPF sees: we and our /proc are in the initial pid namespace. */
+bool hb_target__initial_pidns(void);
 
-/* What an operator asked for. */
+/* What an operator asked for: exactly one of pids, cgroup, name. */
 struct hb_selector {
 	const char *pids;    /* "1,2,3" or NULL */
-	const char *cgroup;  /* path, absolute or below /sys/fs/cgroup, or NULL */
+	const char *cgroup;  /* path, absolute or below the mount point of any hierarchy (v1, v2), or NULL */
 	const char *name;    /* glob over comm and basename of exe and argv[0], or NULL */
 	bool no_children;
 };
@@ -61,16 +76,25 @@ struct hb_selector {
  * matched. Malformed selectors: exit 2. */
 int hb_selector__resolve(const struct hb_selector *s, u32 **pids, u32 *n, struct hb_error *e);
 
-/* One tool per target: takes a lock for each pid (abstract Unix socket or flock in /run, released by the kernel when
- * we die). -EBUSY with the other tool's pid in the sentence. */
+/* One tool per target. The lock is a BPF map named "hb_lock" that holds the pids: the kernel drops it when we die
+ * (SIGKILL too), and another herschel-bpf finds it by walking the kernel's maps, whatever namespaces either lives in.
+ * Walking needs CAP_SYS_ADMIN; without it an abstract Unix socket per pid still covers tools that share a network
+ * namespace. NULL: -EBUSY with the other tool's pid in the sentence. */
 struct hb_target_lock;
 struct hb_target_lock *hb_target_lock__take(const u32 *pids, u32 n, struct hb_error *e);
 int hb_target_lock__add(struct hb_target_lock *l, u32 pid); /* a child joins; best effort */
 void hb_target_lock__release(struct hb_target_lock *l);
 
 /* ---- what a file descriptor is ---- */
-/* "socket:[ino]", "pipe:[ino]", "anon_inode:[eventpoll]" or a path, cleaned; "" when gone. For sockets the local and
- * remote address is appended where /proc/PID/net tells it. */
+/* Remembers the socket tables of network namespaces, so that many descriptors cost few reads of /proc/PID/net. */
+struct hb_fds;
+struct hb_fds *hb_fds__new(void);
+void hb_fds__free(struct hb_fds *f);
+/* "pipe:[ino]", "anon_inode:[eventpoll]" or a path, cleaned. For sockets the kind, local and remote address are
+ * appended where /proc/PID/net tells them: "socket:[123] tcp 127.0.0.1:80 -> 127.0.0.1:4711",
+ * "socket:[5] unix /run/x.sock". 0, or -errno with "" in buf when gone or not allowed. */
+int hb_fds__describe(struct hb_fds *f, u32 pid, int fd, char *buf, size_t size);
+/* The same for one descriptor, without a memory. */
 int hb_fd__describe(u32 pid, int fd, char *buf, size_t size);
 
 #endif
