@@ -257,7 +257,8 @@ u64 hb_procfs__ticks_to_mono(u64 ticks)
 {
 	u64 hz = (u64)sysconf(_SC_CLK_TCK);
 	u64 boot = ticks / hz * 1000000000ULL + ticks % hz * 1000000000ULL / hz;
-	u64 asleep = hb_clock__read(CLOCK_BOOTTIME) - hb_clock__now();
+	u64 now = hb_clock__now(); /* first: boot time never falls behind it */
+	u64 asleep = hb_clock__read(CLOCK_BOOTTIME) - now;
 
 	return boot > asleep ? boot - asleep : 0;
 }

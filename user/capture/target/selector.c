@@ -190,6 +190,7 @@ static int add_cgroup(const struct tree *t, const char *path, struct hb_buf *roo
 
 /* ---- putting it together ---- */
 
+/* What is ours stays out, except below a process that we started and that was named itself. */
 static bool wanted(const struct tree *t, const struct hb_buf *roots, bool named, bool children, u32 pid)
 {
 	const u32 *root = (const u32 *)roots->data;
@@ -198,10 +199,8 @@ static bool wanted(const struct tree *t, const struct hb_buf *roots, bool named,
 	for (size_t i = 0; i < n; i++)
 		if (root[i] == pid)
 			return named || !is_ours(t, pid);
-	if (!children || is_ours(t, pid))
-		return false;
-	for (size_t i = 0; i < n; i++)
-		if (is_below(t, pid, root[i]))
+	for (size_t i = 0; i < n && children; i++)
+		if (is_below(t, pid, root[i]) && (!is_ours(t, pid) || is_below(t, root[i], (u32)getpid())))
 			return true;
 	return false;
 }
