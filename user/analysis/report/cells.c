@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "analysis/report/cells.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "analysis/model/decode.h"
+#include "base/text.h"
+
+void hb_cell__ns(struct hb_table *t, u64 ns)
+{
+	char b[32];
+
+	hb_table__cell(t, "%s", hb_text__ns(b, sizeof(b), ns));
+}
+
+void hb_cell__count(struct hb_table *t, u64 n)
+{
+	char b[32];
+
+	hb_table__cell(t, "%s", hb_text__count(b, sizeof(b), n));
+}
+
+void hb_cell__count_or_dash(struct hb_table *t, u64 n)
+{
+	if (n)
+		hb_cell__count(t, n);
+	else
+		hb_table__cell(t, "-");
+}
+
+void hb_cell__bytes(struct hb_table *t, u64 n)
+{
+	char b[32];
+
+	hb_table__cell(t, "%s", n ? hb_text__bytes(b, sizeof(b), n) : "-");
+}
+
+void hb_cell__share(struct hb_table *t, u64 part, u64 whole)
+{
+	if (whole)
+		hb_table__cell(t, "%.1f %%", 100.0 * (double)part / (double)whole);
+	else
+		hb_table__cell(t, "-");
+}
+
+void hb_cell__quantiles(struct hb_table *t, const struct hb_hist *h)
+{
+	static const double q[] = {0.5, 0.95, 0.99, 1};
+
+	for (unsigned i = 0; i < 4; i++) {
+		if (h->count)
+			hb_cell__ns(t, hb_hist__quantile(h, q[i]));
+		else
+			hb_table__cell(t, "-");
+	}
+}
+
+static const char *proc_name(const struct hb_window *w, const struct hb_proc_stat *p)
+{
+	const char *exe = p->info ? hb_text__basename(hb_window__string(w, p->info->exe)) : "";
+
+	if (p->main)
+		return hb_decode__comm(w, p->main);
+	return *exe ? exe : "?";
+}
+
+void hb_cell__proc(struct hb_table *t, const struct hb_window *w, const struct hb_proc_stat *p)
+{
+	hb_table__cell(t, "%u %s", p->pid, proc_name(w, p));
+}
+
+void hb_cell__task(struct hb_table *t, const struct hb_window *w, const struct hb_task *k)
+{
+	if (k)
+		hb_table__cell(t, "%u %s", k->tid, hb_decode__comm(w, k));
+	else
+		hb_table__cell(t, "?");
+}
+
+void hb_cell__syscall(struct hb_table *t, u16 sysno)
+{
+	char b[32];
+	const char *s = hb_decode__syscall(sysno, b, sizeof(b));
+
+	hb_table__cell(t, "%s", s ? s : "-");
+}
+
+const char *hb_waker__text(const struct hb_window *w, const struct hb_waker_stat *k, char *buf, size_t size)
+{
+	char b[32];
+	const char *call = hb_decode__syscall(k->sysno, b, sizeof(b));
+
+	if (!k->task && !k->proc)
+		snprintf(buf, size, "%s", hb_word(HB_WORDS_WCTX, k->context));
+	else
+		snprintf(buf, size, "%u %s%s%s%s%s", k->task ? k->task->tid : k->proc->pid,
+			 k->task ? hb_decode__comm(w, k->task) : proc_name(w, k->proc), call ? " (" : "",
+			 call ? call : "", call ? ")" : "", k->proc && !k->proc->traced ? " outside" : "");
+	return hb_text__clean(buf);
+}
+
+static const char *meta(const struct hb_window *w, const char *key, char *buf, size_t size)
+{
+	const char *s = hb_window__meta(w, key);
+
+	snprintf(buf, size, "%.*s", (int)size - 1, s ? s : "?");
+	return hb_text__clean(buf);
+}
+
+unsigned hb_report__head(const struct hb_window *w, const struct hb_totals *t, FILE *out)
+{
+	char ns[32], n[32], bytes[32], host[64], kernel[64], profile[32];
+	unsigned lines = 1;
+
+	fprintf(out, "window %s of host %s, kernel %s, profile %s: %s records, %s\n",
+		hb_text__ns(ns, sizeof(ns), t->wall_ns), meta(w, "host", host, sizeof(host)),
+		meta(w, "kernel", kernel, sizeof(kernel)), meta(w, "profile", profile, sizeof(profile)),
+		hb_text__count(n, sizeof(n), t->records),
+		hb_text__bytes(bytes, sizeof(bytes), hb_window__info(w)->bytes));
+	if (hb_decode__simulated(w)) {
+		fprintf(out, "device: %s\n", hb_decode__simulated(w));
+		lines++;
+	}
+	if (hb_window__damage(w)) {
+		fprintf(out, "DAMAGED: %s\n", hb_window__damage(w));
+		lines++;
+	}
+	if (t->read_error) {
+		fprintf(out, "DAMAGED: reading ended early: %s\n", strerror(-t->read_error));
+		lines++;
+	}
+	return lines;
+}
+
+unsigned hb_report__loss(const struct hb_window *w, FILE *out, unsigned max)
+{
+	unsigned lines = 0;
+	char n[32];
+
+	for (unsigned c = 0; c < HB_LOSS_COUNT; c++) {
+		u64 lost = hb_decode__loss(w, c);
+
+		if (!lost)
+			continue;
+		if (++lines > max) {
+			fprintf(out, "LOSS: and more causes: `report` lists them\n");
+			return max;
+		}
+		fprintf(out, "LOSS: %s %s: %s\n", hb_word(HB_WORDS_LOSS, c),
+			hb_text__count(n, sizeof(n), lost), hb_decode__loss_doc(c));
+	}
+	if (!lines)
+		fprintf(out, "loss: none\n");
+	return lines ? lines : 1;
+}
+
+static double percent(u64 part, u64 whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+void hb_report__cost(const struct hb_totals *t, FILE *out)
+{
+	char a[32], b[32];
+
+	fprintf(out, "cost: ");
+	if (t->self_cpu_ns)
+		fprintf(out, "own CPU %s (%.2f %% of one core)", hb_text__ns(a, sizeof(a), t->self_cpu_ns),
+			percent(t->self_cpu_ns, t->wall_ns));
+	else
+		fprintf(out, "own CPU not recorded");
+	if (t->self_rss)
+		fprintf(out, ", %s of memory", hb_text__bytes(b, sizeof(b), t->self_rss));
+	if (t->by_type[HB_TYPE_price])
+		fprintf(out, "; in the targets %s (%.2f %% of one core), hits x measured price\n",
+			hb_text__ns(a, sizeof(a), t->cost_ns), percent(t->cost_ns, t->wall_ns));
+	else
+		fprintf(out, "; no prices recorded\n");
+}
