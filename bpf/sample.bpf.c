@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * CPU samples of target threads, from one cpu-clock event per CPU. That clock is a timer which also ticks on
+ * an idle CPU, so the time since this CPU's previous tick is the time a sample stands for, and it is kept for
+ * every tick, whoever runs. Ticks that were skipped (interrupts off, a virtual CPU taken away) lengthen the
+ * next one: they belong to whoever held the CPU, up to a limit beyond which the CPU itself was gone.
+ */
+#include "emit.bpf.h"
+#include "task.bpf.h"
+
+#define HB_SAMPLE_MAX_PERIODS 10
+
+const volatile bool hb_sample_stacks = true;
+/* Nominal period in ns: the weight of a CPU's first sample, and the unit of the limit. Set by user space. */
+const volatile u64 hb_sample_period = 10101010;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u64);
+} sample_last SEC(".maps");
+
+static __always_inline u64 sample_weight(void)
+{
+	u64 now = bpf_ktime_get_ns(), limit = hb_sample_period * HB_SAMPLE_MAX_PERIODS, since;
+	u32 zero = 0;
+	u64 *last = bpf_map_lookup_elem(&sample_last, &zero);
+
+	if (!last)
+		return hb_sample_period;
+	since = *last ? now - *last : hb_sample_period;
+	*last = now;
+	return since < limit ? since : limit;
+}
+
+static __always_inline bool sample_in_user(struct bpf_perf_event_data *ctx)
+{
+#if defined(__TARGET_ARCH_x86)
+	return (ctx->regs.cs & 3) != 0;
+#elif defined(__TARGET_ARCH_arm64)
+	return (ctx->regs.pstate & 0xf) == 0;
+#endif
+}
+
+static __always_inline u16 sample_sysno(void)
+{
+	struct hb_call_regs r;
+
+	hb_task__call(bpf_get_current_task_btf(), &r);
+	return r.sysno;
+}
+
+SEC("perf_event")
+int sample(struct bpf_perf_event_data *ctx)
+{
+	u64 weight = sample_weight(), id = bpf_get_current_pid_tgid();
+	struct hb_rec_sample *s;
+	bool user;
+
+	if (!hb_target__is(id >> 32))
+		return 0;
+	s = HB_RESERVE(sample);
+	if (!s)
+		return 0;
+	user = sample_in_user(ctx);
+	s->weight = weight;
+	s->ip = PT_REGS_IP(&ctx->regs);
+	s->stack = hb_sample_stacks ? hb_stack__take(ctx, HB_TYPE_sample, BPF_F_USER_STACK) : 0;
+	s->kstack = hb_sample_stacks && !user ? hb_stack__take(ctx, HB_TYPE_sample, 0) : 0;
+	s->sysno = user ? HB_SYSNO_NONE : sample_sysno();
+	s->mode = user ? HB_CPUMODE_USER : HB_CPUMODE_KERNEL;
+	s->cpu = bpf_get_smp_processor_id();
+	s->pad = 0;
+	HB_SUBMIT(s);
+	return 0;
+}
