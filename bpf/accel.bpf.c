@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * Accelerator API calls. One pair of programs serves every function of every table: the attach cookie is the
+ * probe's id, its descriptor says where the arguments are. The pair exists twice because a loaded program can
+ * serve either uprobe_multi links or single uprobes, not both.
+ *
+ * Calls open on a thread are kept as a stack of frames. A frame is known by the stack pointer at its entry,
+ * so a call that never returns (longjmp, an unwound C++ frame) is recognised as soon as the thread calls or
+ * returns above it.
+ */
+#include "emit.bpf.h"
+
+/* Deeper than this calls are recorded without duration. The nesting seen is 3: library, runtime, driver. */
+#define HB_DEPTH 8
+
+/* Native user stack with each record (dear: a walk and a table insertion). */
+const volatile u32 hb_accel_stacks SEC(".rodata") __weak = 0;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, HB_MAX_PROBES);
+	__type(key, u32);
+	__type(value, struct hb_probe_desc);
+} probes SEC(".maps");
+
+/* Times each probe fired in a target, recorded or not: what the receipt is made of. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, HB_MAX_PROBES);
+	__type(key, u32);
+	__type(value, u64);
+} hits SEC(".maps");
+
+/* Those of them that were made inside an open runtime call: tells whether a runtime's calls arrive at the
+ * driver. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, HB_MAX_PROBES);
+	__type(key, u32);
+	__type(value, u64);
+} inner SEC(".maps");
+
+/* Entries minus returns of timed calls: what is left at the end of a window was in flight, or died with its
+ * thread. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, s64);
+} open_calls SEC(".maps");
+
+struct hb_frame {
+	u64 sp; /* at the first instruction: address of the return address */
+	u64 ts;
+	struct hb_rec_accel rec;
+	u32 layer;
+	u32 flags; /* HB_PROBE_* */
+};
+
+struct hb_calls {
+	u32 depth;
+	u32 pad;
+	struct hb_frame frames[HB_DEPTH];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct hb_calls);
+} calls SEC(".maps");
+
+/* ret has popped the return address on x86; elsewhere the stack pointer is back where it was. */
+#if defined(__TARGET_ARCH_x86)
+#define HB_RETURN_SP(ctx) (PT_REGS_SP(ctx) - 8)
+#define HB_PARM6(ctx)	  ((ctx)->r9)
+#define HB_STACK_ARGS	  8 /* above the return address */
+#else
+#define HB_RETURN_SP(ctx) PT_REGS_SP(ctx)
+#define HB_PARM6(ctx)	  (((struct user_pt_regs *)(ctx))->regs[5])
+#define HB_STACK_ARGS	  0
+#endif
+
+static __always_inline void count(void *map, u32 id)
+{
+	u64 *n = bpf_map_lookup_elem(map, &id);
+
+	if (n)
+		__sync_fetch_and_add(n, 1);
+}
+
+static __always_inline void opened(s64 by)
+{
+	u32 zero = 0;
+	s64 *n = bpf_map_lookup_elem(&open_calls, &zero);
+
+	if (n)
+		__sync_fetch_and_add(n, by);
+}
+
+/* ---- arguments ---- */
+
+/* One value by its descriptor. A NULL pointer is an argument that was not given (0), not an unreadable one.
+ */
+static __always_inline u64 argument(const struct hb_arg *a, const u64 *regs, u64 sp, u8 *flags)
+{
+	u32 n = a->n & 7, width = a->width <= 8 ? a->width : 8;
+	u64 v = n < 6 ? regs[n] : 0, base = v;
+
+	if (a->src == HB_SRC_CONST)
+		return (s64)a->off;
+	if (a->src == HB_SRC_STACK || a->src == HB_SRC_DEREF) {
+		u64 at = a->src == HB_SRC_STACK ? sp + HB_STACK_ARGS + 8 * (u64)a->n : base + (s64)a->off;
+		u32 size = a->src == HB_SRC_STACK ? 8 : width;
+
+		v = 0;
+		if (a->src == HB_SRC_DEREF && !base)
+			return 0;
+		if (bpf_probe_read_user(&v, size, (void *)at)) {
+			*flags |= HB_AFLAG_ARGS;
+			return 0;
+		}
+	}
+	v >>= a->shift & 63;
+	return width && width < 8 ? v & ((1ULL << (width * 8)) - 1) : v;
+}
+
+static __always_inline void fill(struct hb_rec_accel *r, const struct hb_probe_desc *d, u32 probe, u8 flags,
+				 struct pt_regs *ctx)
+{
+	u64 regs[6] = {PT_REGS_PARM1(ctx), PT_REGS_PARM2(ctx), PT_REGS_PARM3(ctx),
+		       PT_REGS_PARM4(ctx), PT_REGS_PARM5(ctx), HB_PARM6(ctx)};
+	u64 v[HB_SLOT_COUNT] = {}, sp = PT_REGS_SP(ctx);
+	int i;
+
+	for (i = 0; i < HB_SLOT_COUNT; i++)
+		if (d->args[i].src != HB_SRC_NONE)
+			v[i] = argument(&d->args[i], regs, sp, &flags);
+	if (flags & HB_AFLAG_ARGS)
+		hb_lose(HB_LOSS_ARGS, HB_TYPE_accel);
+	r->dur = 0;
+	r->stream = v[HB_SLOT_STREAM];
+	r->handle = v[HB_SLOT_HANDLE];
+	r->bytes = v[HB_SLOT_BYTES];
+	r->gx = v[HB_SLOT_GX];
+	r->gy = v[HB_SLOT_GY];
+	r->gz = v[HB_SLOT_GZ];
+	r->bx = v[HB_SLOT_BX];
+	r->by = v[HB_SLOT_BY];
+	r->bz = v[HB_SLOT_BZ];
+	r->nested = 0;
+	r->probe = probe;
+	r->ret = 0;
+	r->stack = hb_accel_stacks ? hb_stack__take(ctx, HB_TYPE_accel, BPF_F_USER_STACK) : 0;
+	r->shm = v[HB_SLOT_SHM];
+	r->kind = v[HB_SLOT_KIND];
+	r->flags = flags;
+	r->pad = 0;
+}
+
+/* ---- open calls ---- */
+
+static __always_inline struct hb_calls *calls_of_current(bool create)
+{
+	return bpf_task_storage_get(&calls, bpf_get_current_task_btf(), 0,
+				    create ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
+}
+
+/* The innermost open call, NULL when none. */
+static __always_inline struct hb_frame *top(struct hb_calls *c)
+{
+	u32 n = c->depth;
+
+	return n && n <= HB_DEPTH ? &c->frames[(n - 1) & (HB_DEPTH - 1)] : NULL;
+}
+
+static __always_inline void pop(struct hb_calls *c)
+{
+	c->depth--;
+	opened(-1);
+}
+
+/* Frames below the stack pointer of a new call are gone without having returned. Equal stack pointers are a
+ * tail call (f ends in `jmp g`, both return at once) unless it is the same function again. */
+static __always_inline void drop_stale(struct hb_calls *c, u64 sp, u32 probe)
+{
+	int i;
+
+	for (i = 0; i < HB_DEPTH; i++) {
+		struct hb_frame *f = top(c);
+
+		if (!f || f->sp > sp || (f->sp == sp && f->rec.probe != probe))
+			return;
+		pop(c);
+		hb_lose(HB_LOSS_UNFINISHED, HB_TYPE_accel);
+	}
+}
+
+/* Tells the open calls around a new one of it; returns HB_AFLAG_INNER when it is part of one of them: a
+ * driver or runtime call inside a runtime call, or a driver call inside a driver call. */
+static __always_inline u8 enclose(struct hb_calls *c, u32 layer)
+{
+	u8 flags = 0;
+	u32 i;
+
+	for (i = 0; i < HB_DEPTH; i++) {
+		struct hb_frame *f = &c->frames[i];
+
+		if (i >= c->depth)
+			break;
+		if (layer == HB_LAYER_DRIVER && f->layer != HB_LAYER_DRIVER)
+			f->rec.nested++;
+		if (layer != HB_LAYER_LIBRARY && (f->layer == HB_LAYER_RUNTIME ||
+						  (f->layer == HB_LAYER_DRIVER && layer == HB_LAYER_DRIVER)))
+			flags = HB_AFLAG_INNER;
+	}
+	return flags;
+}
+
+static __always_inline bool push(struct hb_calls *c, const struct hb_probe_desc *d, u32 probe, u8 flags,
+				 struct pt_regs *ctx)
+{
+	u32 n = c->depth;
+	struct hb_frame *f;
+
+	if (n >= HB_DEPTH) {
+		hb_lose(HB_LOSS_NESTING, HB_TYPE_accel);
+		return false;
+	}
+	f = &c->frames[n & (HB_DEPTH - 1)];
+	f->sp = PT_REGS_SP(ctx);
+	f->layer = d->layer;
+	f->flags = d->flags;
+	fill(&f->rec, d, probe, flags, ctx);
+	f->ts = bpf_ktime_get_ns();
+	c->depth = n + 1;
+	opened(1);
+	return true;
+}
+
+/* ---- the two programs ---- */
+
+static __always_inline int enter(struct pt_regs *ctx)
+{
+	u32 probe = bpf_get_attach_cookie(ctx);
+	struct hb_probe_desc *d = bpf_map_lookup_elem(&probes, &probe);
+	struct hb_rec_accel *r;
+	struct hb_calls *c;
+	u8 flags = 0;
+
+	if (!d || !hb_target__is(bpf_get_current_pid_tgid() >> 32))
+		return 0;
+	count(&hits, probe);
+	c = calls_of_current(d->timed);
+	if (c) {
+		drop_stale(c, PT_REGS_SP(ctx), probe);
+		flags = enclose(c, d->layer);
+		if (flags)
+			count(&inner, probe);
+		if (d->timed && push(c, d, probe, flags, ctx))
+			return 0;
+	} else if (d->timed) {
+		hb_lose(HB_LOSS_NO_STORAGE, HB_TYPE_accel);
+	}
+	if (d->flags & HB_PROBE_QUIET)
+		return 0;
+	r = HB_RESERVE(accel);
+	if (!r)
+		return 0;
+	fill(r, d, probe, flags, ctx);
+	HB_SUBMIT(r);
+	return 0;
+}
+
+static __always_inline void finish(struct hb_frame *f, s32 ret)
+{
+	struct hb_rec_accel *r;
+
+	if (f->flags & HB_PROBE_QUIET)
+		return;
+	r = HB_RESERVE(accel);
+	if (!r)
+		return;
+	__builtin_memcpy(r, &f->rec, sizeof(*r));
+	r->dur = hb_wire_of(r)->ts - f->ts;
+	r->ret = ret;
+	r->flags |= HB_AFLAG_RET | HB_AFLAG_TIMED;
+	HB_SUBMIT(r);
+}
+
+static __always_inline int leave(struct pt_regs *ctx)
+{
+	u32 probe = bpf_get_attach_cookie(ctx);
+	struct hb_calls *c = calls_of_current(false);
+	u64 sp = HB_RETURN_SP(ctx);
+	int i;
+
+	if (!hb_target__is(bpf_get_current_pid_tgid() >> 32))
+		return 0;
+	for (i = 0; c && i < HB_DEPTH; i++) {
+		struct hb_frame *f = top(c);
+
+		if (!f)
+			break;
+		if (f->sp > sp) {
+			/* Not ours but an outer call: this one was deeper than is followed and is
+			 * recorded already, or its entry was not seen. */
+			if (c->depth == HB_DEPTH)
+				return 0;
+			break;
+		}
+		pop(c);
+		if (f->sp == sp && f->rec.probe == probe) {
+			finish(f, PT_REGS_RC(ctx));
+			return 0;
+		}
+		hb_lose(HB_LOSS_UNFINISHED, HB_TYPE_accel);
+	}
+	hb_lose(HB_LOSS_UNFINISHED, HB_TYPE_accel);
+	return 0;
+}
+
+SEC("?kprobe")
+int accel_entry_multi(struct pt_regs *ctx)
+{
+	return enter(ctx);
+}
+
+SEC("?kprobe")
+int accel_return_multi(struct pt_regs *ctx)
+{
+	return leave(ctx);
+}
+
+SEC("?uprobe")
+int accel_entry(struct pt_regs *ctx)
+{
+	return enter(ctx);
+}
+
+SEC("?uretprobe")
+int accel_return(struct pt_regs *ctx)
+{
+	return leave(ctx);
+}
