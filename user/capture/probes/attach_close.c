@@ -107,12 +107,6 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static void close_between(int from, int to)
-{
-	if (from <= to)
-		syscall(__NR_close_range, (unsigned)from, (unsigned)to, 0);
-}
-
 static void close_others(const int *fds, u32 n)
 {
 	int at = 0;
