@@ -92,12 +92,10 @@ static bool probe_child(pid_t pid, int to, int from)
 	int map = -1, link, prog = hb_trial__load(multi, &map);
 
 	link = prog >= 0 && hear(from) ? link_return(prog, multi, pid) : -1;
-	ok =
-	    link >= 0 && write(to, "g", 1) == 1 && hear(from) && exits_well(pid) && hb_trial__count(map) == 1;
-	if (!ok) {
-		kill(pid, SIGKILL); /* a child that was reaped already is gone from the table: ESRCH */
-		waitpid(pid, NULL, 0);
-	}
+	ok = link >= 0 && write(to, "g", 1) == 1 && hear(from);
+	if (!ok)
+		kill(pid, SIGKILL);
+	ok = exits_well(pid) && ok && hb_trial__count(map) == 1;
 	if (link >= 0)
 		close(link);
 	if (prog >= 0) {
