@@ -17,15 +17,16 @@
 
 /* ---- tables ---- */
 
-struct hb_row { /* one line of a table */
+struct hb_row { /* one line of a table; the language is described in docs/probe-tables.md */
 	const char *table;   /* file or embedded name, for messages */
 	int line;
 	char *library;	     /* basename glob(s), '|' between alternatives */
-	char *symbol;	     /* glob */
+	char *symbol;	     /* name or glob, without version suffix unless it means one version only */
+	char *except;	     /* globs not meant by `symbol`, '!' between them; NULL: none */
 	char *api;	     /* "cuda-driver", ... */
 	u8 cls, layer, handle;
 	bool on;	     /* default on */
-	bool ret;	     /* entry and return */
+	bool ret;	     /* entry and return; only ever together with nothrow */
 	bool nothrow;	     /* declared never to throw: a return probe is allowed */
 	struct hb_arg args[HB_SLOT_COUNT];
 };
@@ -35,12 +36,26 @@ struct hb_tables *hb_tables__new(void);
 void hb_tables__free(struct hb_tables *t);
 /* The tables compiled in. */
 int hb_tables__add_embedded(struct hb_tables *t, struct hb_error *e);
-/* A file; its rows come before (win over) rows already there for the same (library, symbol). Errors name file, line, column and what was
- * expected (exit 2). */
+/* A file; its rows come before (win over) rows already there for the same function. Errors name file, line, column and
+ * what was expected (exit 2), and leave the tables as they were. Pointers into rows live until the next addition. */
 int hb_tables__add_file(struct hb_tables *t, const char *path, struct hb_error *e);
 int hb_tables__add_text(struct hb_tables *t, const char *name, const char *text, size_t size, struct hb_error *e);
 const struct hb_row *hb_tables__rows(const struct hb_tables *t, u32 *n);
-/* Symbol without version suffix (_v2, _v3, _ptsz, _ptds, and combinations): the name shown. Into buf. */
+/* The row that speaks for a function: the first that covers library and symbol, be it on or off. NULL: none. */
+const struct hb_row *hb_tables__match(const struct hb_tables *t, const char *path, const char *symbol);
+
+/* A row's library globs match the path's basename, also that of a renamed copy: "libcudart.e8e8b82a.so.12" and
+ * "libcudart-d0da41ae.so.12" are covered by "libcudart.so*". */
+bool hb_row__covers_library(const struct hb_row *r, const char *path);
+/* "cuMemAlloc" covers cuMemAlloc, cuMemAlloc_v2, cuMemAlloc_v2_ptsz ..; "cuMemAlloc_v2" covers _v2 and _v2_ptsz. Compiler's
+ * parts of functions ("name.cold") are never covered. */
+bool hb_row__covers_symbol(const struct hb_row *r, const char *symbol);
+/* Every symbol of the file that the row covers, in whatever state. Stops when cb returns non-zero and returns that. */
+int hb_row__each(const struct hb_row *r, const struct hb_elf *f, int (*cb)(const struct hb_sym *s, void *arg), void *arg);
+/* The row's arguments as in a table: "function=a0 grid=a1,a2,a3". Into buf. */
+const char *hb_row__args(const struct hb_row *r, char *buf, size_t size);
+
+/* Symbol without version suffix (_v2, _v3, _ptsz, _ptds, _spt, and combinations): the name shown. Into buf. */
 const char *hb_symbol__base(const char *symbol, char *buf, size_t size);
 
 /* ---- plan ---- */
