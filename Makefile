@@ -92,7 +92,7 @@ $(B)/gen/sysno.c: Makefile
 	  echo '};'; echo 'const unsigned hb_n_sysnos = sizeof(hb_sysnos) / sizeof(*hb_sysnos);'; } > $@
 
 # ---- program ---------------------------------------------------------------------------------------------------------
-$(B)/user/capture/session/%.o: $(B)/gen/herschel.skel.h
+$(filter $(B)/user/capture/session/%,$(OBJ)): | $(B)/gen/herschel.skel.h
 $(B)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CSTD) $(CPPFLAGS) $(CFLAGS) $(WARN) -MMD -MP -c $< -o $@

@@ -275,7 +275,7 @@ static int summarise(const char *path, const struct args *a)
 
 	if (!w)
 		return hb_cli__fail(&e);
-	if (hb_report__summary(w, stdout, &so, &e))
+	if (hb_report__summary(w, stdout, &so))
 		rc = hb_cli__fail(&e);
 	records = hb_window__info(w)->records;
 	lost = total_loss(w);

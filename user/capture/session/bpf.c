@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "capture/session/bpf.h"
 #include "capture/session/bpf_programs.h"
+#include "capture/session/kernel_knobs.h"
+#include "capture/session/sampling.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -68,7 +70,13 @@ static u64 ring_bytes(const struct hb_session_opts *o, unsigned n_rings)
 static void configure(struct hb_bpf *b, const struct hb_session_opts *o, u64 bytes)
 {
 	bool multi = !o->single && hb_attach__has_multi();
+	struct hb_kernel_knobs knobs;
 	struct bpf_program *p;
+
+	hb_kernel_knobs__read(&knobs);
+	b->skel->rodata->hb_preempt_off = knobs.preempt_off;
+	b->skel->rodata->hb_switch_has_state = knobs.switch_has_state;
+	b->skel->rodata->hb_sample_period = hb_sampling__period(o->freq ? o->freq : 1);
 
 	b->skel->rodata->hb_n_rings = b->n_rings;
 	/* An eighth: late enough to save wake-ups, early enough that the reader gets there in time. */
@@ -272,9 +280,15 @@ static u64 percpu_sum(const struct hb_bpf *b, const struct bpf_map *m, u32 key)
 	return sum;
 }
 
-u64 hb_bpf__hits(const struct hb_bpf *b, u32 probe)
+void hb_bpf__sums(const struct hb_bpf *b, u32 n, u64 *hits, u64 *inner)
 {
-	return percpu_sum(b, b->skel->maps.hits, probe);
+	hb_probes__sum(bpf_map__fd(b->skel->maps.hits), n, hits);
+	hb_probes__sum(bpf_map__fd(b->skel->maps.inner), n, inner);
+}
+
+u64 hb_bpf__open_calls(const struct hb_bpf *b)
+{
+	return hb_probes__open_calls(bpf_map__fd(b->skel->maps.open_calls));
 }
 
 u64 hb_bpf__ring_losses(const struct hb_bpf *b)

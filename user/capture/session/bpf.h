@@ -33,8 +33,10 @@ void hb_bpf__clear_targets(struct hb_bpf *b);
 int hb_bpf__attach_events(struct hb_bpf *b, struct hb_error *e);
 void hb_bpf__detach_events(struct hb_bpf *b);
 
-/* Hits of a probe since the load, all CPUs. */
-u64 hb_bpf__hits(const struct hb_bpf *b, u32 probe);
+/* Hits of probes 0..n since the load, and those of them inside an open runtime call, over all CPUs. */
+void hb_bpf__sums(const struct hb_bpf *b, u32 n, u64 *hits, u64 *inner);
+/* Timed calls that were entered and have not returned. */
+u64 hb_bpf__open_calls(const struct hb_bpf *b);
 /* Records lost to full rings so far. */
 u64 hb_bpf__ring_losses(const struct hb_bpf *b);
 /* Calls fn for each non-zero loss counter. */

@@ -42,11 +42,11 @@ static void describe_plan(struct hb_session *s)
 	const char *const *remarks;
 
 	for (u32 i = 0; i < n && i < 64; i++)
-		hb_session__note(s, HB_NOTELEVEL_INFO, "not probed: %s in %s: %s", refusals[i].symbol,
+		hb_session__note(s, HB_NOTE_INFO, "not probed: %s in %s: %s", refusals[i].symbol,
 				 refusals[i].file, refusals[i].why);
 	remarks = hb_plan__remarks(s->plan, &n);
 	for (u32 i = 0; i < n; i++)
-		hb_session__note(s, HB_NOTELEVEL_INFO, "%s", remarks[i]);
+		hb_session__note(s, HB_NOTE_INFO, "%s", remarks[i]);
 }
 
 void hb_session__describe(struct hb_session *s)
@@ -113,14 +113,17 @@ static enum hb_hook site_kind(const struct hb_session *s, const struct hb_plan_f
 
 static void receipt(struct hb_session *s)
 {
-	u32 n;
+	u32 n, ids = hb_plan__n_probes(s->plan);
 	const struct hb_plan_file *files = hb_plan__files(s->plan, &n);
+	u64 *hits = calloc(2 * ((size_t)ids + 1), sizeof(u64));
 
+	if (!hits)
+		return;
+	hb_bpf__sums(s->bpf, ids, hits, hits + ids + 1);
 	for (u32 i = 0; i < n; i++) {
 		for (u32 j = 0; j < files[i].n_sites; j++) {
 			const struct hb_site *site = &files[i].sites[j];
-			struct hb_rec_price rec = {.hits = hb_bpf__hits(s->bpf, site->probe),
-						   .probe = site->probe};
+			struct hb_rec_price rec = {.hits = hits[site->probe], .probe = site->probe};
 
 			if (!rec.hits)
 				continue;
@@ -128,25 +131,37 @@ static void receipt(struct hb_session *s)
 			hb_session__emit(s, HB_TYPE_price, s->pids[0], s->pids[0], s->end, &rec);
 		}
 	}
+	free(hits);
+}
+
+static void own_use(struct hb_session *s)
+{
+	struct rusage ru;
+
+	if (getrusage(RUSAGE_SELF, &ru))
+		return;
+	meta_u64(s, "self_cpu_ns",
+		 ((u64)ru.ru_utime.tv_sec + (u64)ru.ru_stime.tv_sec) * 1000000000ULL +
+			 ((u64)ru.ru_utime.tv_usec + (u64)ru.ru_stime.tv_usec) * 1000ULL);
+	meta_u64(s, "self_rss", (u64)ru.ru_maxrss * 1024);
+}
+
+static void lose(struct hb_session *s, enum hb_loss cause, unsigned type, u64 count)
+{
+	struct hb_loss_row row = {.cause = cause, .type = type, .cpu = UINT32_MAX, .count = count};
+
+	if (count)
+		hb_window_writer__loss(s->writer, &row);
 }
 
 void hb_session__account(struct hb_session *s)
 {
-	struct hb_loss_row lost = {
-	    .cause = HB_LOSS_MMAP_LOST, .cpu = UINT32_MAX, .count = hb_mmap_events__lost(s->mmaps)};
-	struct rusage ru;
-
 	hb_bpf__each_loss(s->bpf, loss_to_window, s);
-	if (lost.count)
-		hb_window_writer__loss(s->writer, &lost);
+	lose(s, HB_LOSS_MMAP_LOST, 0, hb_mmap_events__lost(s->mmaps));
+	lose(s, HB_LOSS_UNFINISHED, HB_TYPE_accel, hb_bpf__open_calls(s->bpf));
 	hb_bpf__each_cost(s->bpf, cost_to_window, s);
 	receipt(s);
-	if (getrusage(RUSAGE_SELF, &ru) == 0) {
-		meta_u64(s, "self_cpu_ns",
-			 ((u64)ru.ru_utime.tv_sec + (u64)ru.ru_stime.tv_sec) * 1000000000ULL +
-			     ((u64)ru.ru_utime.tv_usec + (u64)ru.ru_stime.tv_usec) * 1000ULL);
-		meta_u64(s, "self_rss", (u64)ru.ru_maxrss * 1024);
-	}
+	own_use(s);
 	meta_u64(s, "detach_ns", s->detach_ns);
 	if (s->ended_by)
 		hb_window_writer__meta(s->writer, "ended_by", s->ended_by);
@@ -193,7 +208,7 @@ void hb_session__resolve_stacks(struct hb_session *s, u64 deadline)
 	for (i = 0; i < s->n_stacks && hb_clock__now() < deadline; i++)
 		resolve_stack(s, &s->stacks[i]);
 	if (i < s->n_stacks)
-		hb_session__note(s, HB_NOTELEVEL_WARNING,
+		hb_session__note(s, HB_NOTE_WARNING,
 				 "%u of %u stacks were left without names: out of time", s->n_stacks - i,
 				 s->n_stacks);
 }

@@ -54,6 +54,8 @@ static void mark_dead(struct hb_session *s, u32 pid)
 		s->n_live--;
 	}
 	pthread_mutex_unlock(&s->procs_lock);
+	if (s->attach)
+		hb_attach__forget(s->attach, pid);
 }
 
 static void write_proc_row(struct hb_session *s, const struct proc_state *ps)
@@ -77,7 +79,7 @@ static void write_proc_row(struct hb_session *s, const struct proc_state *ps)
 
 /* ---- plan and attach ---- */
 
-static int publish_rows(struct hb_session *s, struct hb_error *e)
+int hb_session__publish_rows(struct hb_session *s, struct hb_error *e)
 {
 	u32 n = hb_plan__n_probes(s->plan);
 	int err;
@@ -110,47 +112,40 @@ static void emit_probed(struct hb_session *s, u32 pid, const char *path, int pro
 	hb_session__emit(s, HB_TYPE_probed, pid, pid, now, &rec);
 }
 
-static const struct hb_plan_file *planned(const struct hb_session *s, const struct hb_mapping *m)
+/* hb_attach__file is idempotent per (process, file): only what is new costs anything. */
+void hb_session__attach_files(struct hb_session *s, const struct hb_process *p,
+			      const struct hb_plan_file *const *files, u32 n_files, u64 born)
 {
-	u32 n;
-	const struct hb_plan_file *files = hb_plan__files(s->plan, &n);
-
-	for (u32 i = 0; i < n; i++)
-		if (files[i].ino == m->ino && files[i].dev == m->dev)
-			return &files[i];
-	return NULL;
-}
-
-/* One library has several executable mappings at times; hb_attach__file is idempotent per (process, file). */
-static void attach_all(struct hb_session *s, const struct hb_process *p, u64 born)
-{
-	for (u32 i = 0; i < p->n_maps; i++) {
-		const struct hb_plan_file *f = planned(s, &p->maps[i]);
+	for (u32 i = 0; i < n_files; i++) {
+		const struct hb_mapping *m = hb_plan_file__mapping(files[i], p);
 		struct hb_error why = {0};
 		int n;
 
-		if (!f || !f->n_sites)
+		if (!m || !files[i]->n_sites)
 			continue;
-		n = hb_attach__file(s->attach, p, &p->maps[i], f, &why);
+		n = hb_attach__file(s->attach, p, m, files[i], &why);
 		if (n < 0)
 			hb_warn("pid %u: %s", p->pid, why.err ? why.text : strerror(-n));
 		else if (n > 0)
-			emit_probed(s, p->pid, f->path, n, born);
+			emit_probed(s, p->pid, files[i]->path, n, born);
 	}
 }
 
 static int plan_and_attach(struct hb_session *s, struct hb_process *p, u64 born, struct hb_error *e)
 {
+	const struct hb_plan_file *const *files;
 	int err = hb_plan__add_process(s->plan, p, e);
+	u32 n;
 
 	if (err < 0)
 		return err;
-	err = publish_rows(s, e);
+	err = hb_session__publish_rows(s, e);
 	if (err)
 		return err;
 	hb_resolve__learn(s->resolve, p->pid);
-	attach_all(s, p, born);
-	return 0;
+	files = hb_plan__files_of(s->plan, p->pid, &n);
+	hb_session__attach_files(s, p, files, n, born);
+	return hb_arrival__begin(s, find_proc(s, p->pid), e);
 }
 
 int hb_session__follow(struct hb_session *s, u32 pid, enum hb_how how, u64 born, struct hb_error *e)
@@ -316,6 +311,17 @@ struct mapped {
 	u64 ts;
 };
 
+static bool wanted(const struct hb_session *s, const char *path)
+{
+	u32 n;
+	const struct hb_row *rows = hb_tables__rows(s->tables, &n);
+
+	for (u32 i = 0; i < n; i++)
+		if (hb_row__covers_library(&rows[i], path))
+			return true;
+	return false;
+}
+
 /* A loader maps a library in several steps and many libraries in a row: one look at the process serves all
  * events that are already waiting. */
 static void on_mmap(const struct hb_mmap_event *ev, void *arg)
@@ -330,7 +336,7 @@ static void on_mmap(const struct hb_mmap_event *ev, void *arg)
 		return;
 	rec.path = hb_window_writer__string(s->writer, ev->path);
 	hb_session__emit(s, HB_TYPE_map, ev->pid, ev->tid, ev->ts, &rec);
-	if (!hb_tables__wants(s->tables, hb_text__basename(ev->path)))
+	if (!wanted(s, ev->path))
 		return;
 	if (m->pid == ev->pid && m->ts > ev->ts)
 		return; /* looked after this mapping was made */

@@ -24,8 +24,9 @@
 struct proc_state {
 	struct hb_process *p;
 	bool live;
-	u64 since; /* probed from then on, monotonic ns */
-	u32 how;   /* enum hb_how */
+	u64 since;	 /* probed from then on, monotonic ns */
+	u32 how;	 /* enum hb_how */
+	u64 check_until; /* the arrival check runs until then; 0: none */
 };
 
 struct life_event { /* pump -> control */
@@ -98,6 +99,20 @@ void hb_session__handle_mmaps(struct hb_session *s);
 void hb_session__check_live(struct hb_session *s);
 /* Subscribes to life, names, stacks. */
 int hb_session__subscribe(struct hb_session *s);
+
+/* Descriptors to the kernel and rows to the window for probes planned since the last call. */
+int hb_session__publish_rows(struct hb_session *s, struct hb_error *e);
+void hb_session__attach_files(struct hb_session *s, const struct hb_process *p,
+			      const struct hb_plan_file *const *files, u32 n_files, u64 born);
+
+/* ---- pricing.c ---- */
+int hb_session__measure_prices(struct hb_session *s); /* fills s->prices; 0 or -errno */
+
+/* ---- arrival.c: do a runtime's launches arrive at the driver's exported function? (hb_plan__check) ---- */
+
+int hb_arrival__begin(struct hb_session *s, struct proc_state *ps, struct hb_error *e);
+/* Decides where enough was counted or the time is over; `force` at the end of the window. */
+void hb_arrival__tick(struct hb_session *s, bool force);
 
 /* ---- pump.c ---- */
 int hb_pump__start(struct hb_session *s, struct hb_error *e);

@@ -56,14 +56,15 @@ static char *default_path(u32 pid)
 
 static int load_tables(struct hb_session *s, struct hb_error *e)
 {
-	int err = 0;
+	int err;
 
 	s->tables = hb_tables__new();
 	if (!s->tables)
 		return hb_error__nomem(e, "probe tables");
+	err = hb_tables__add_embedded(s->tables, e); /* a later table wins */
 	for (unsigned i = 0; !err && s->o.probe_files && s->o.probe_files[i]; i++)
 		err = hb_tables__add_file(s->tables, s->o.probe_files[i], e);
-	return err ? err : hb_tables__add_embedded(s->tables, e);
+	return err;
 }
 
 static int prepare(struct hb_session *s, struct hb_error *e)
@@ -138,16 +139,14 @@ static int attach_targets(struct hb_session *s, struct hb_error *e)
 static int attach(struct hb_session *s, struct hb_error *e)
 {
 	struct hb_attach_ops ops = hb_bpf__uprobes(s->bpf);
-	struct hb_price_ops price;
 	u64 t = hb_clock__now();
 	int err;
 
 	s->attach = hb_attach__new(&ops);
 	if (!s->attach)
 		return hb_error__nomem(e, "links");
-	price = hb_attach__price_ops(s->attach);
 	/* Before the target's own probes, so that its first calls are not measured with ours. */
-	if (hb_prices__measure(&s->prices, &price, NULL))
+	if (hb_session__measure_prices(s))
 		hb_warn("what a probe costs could not be measured here; costs are printed as unknown");
 	t = hb_clock__now();
 	err = attach_targets(s, e);
@@ -247,6 +246,7 @@ static void control(struct hb_session *s, const volatile int *stop, hb_progress_
 			continue;
 		tick = now;
 		hb_session__check_live(s);
+		hb_arrival__tick(s, false);
 		report_progress(s, fn, arg);
 		if (now - flush >= FLUSH_NS) {
 			flush = now;
