@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Window -> other people's formats. One file per format, each with one HB_EXPORTER(name) = {...}; the list is made at
- * build time from those lines. An exporter streams: memory is bounded by tables and open intervals, not by records,
- * unless its format demands sorting (then say so in `doc`).
+ * Window -> other people's formats. One file per format, each with one HB_EXPORTER(name) = {...}; the list is
+ * made at build time from those lines. An exporter streams: memory is bounded by tables and open intervals,
+ * not by records, unless its format demands sorting (then say so in `doc`).
  */
 #ifndef HB_EXPORT_H
 #define HB_EXPORT_H
