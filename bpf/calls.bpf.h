@@ -95,9 +95,11 @@ static const u8 hb_calls[HB_CALLS_MAX] = {HB_CALLS(HB_CALL_ENTRY)};
 /* Bits of enum hb_call, 0 for calls not listed and outside a call. */
 static __always_inline u8 hb_call__class(u16 sysno)
 {
-	u32 i = (u32)sysno + 1;
+	u64 i = (u64)sysno + 1;
 
-	return i > 0 && i < HB_CALLS_MAX && sysno != HB_SYSNO_NONE ? hb_calls[i] : 0;
+	/* Else the compiler compares one register and indexes with a copy, which the verifier knows nothing of. */
+	asm volatile("" : "+r"(i));
+	return i < HB_CALLS_MAX ? hb_calls[i] : 0; /* HB_SYSNO_NONE is beyond the table */
 }
 
 #endif

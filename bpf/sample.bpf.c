@@ -37,7 +37,8 @@ static __always_inline u64 sample_weight(void)
 static __always_inline bool sample_in_user(struct bpf_perf_event_data *ctx)
 {
 #if defined(__TARGET_ARCH_x86)
-	return (ctx->regs.cs & 3) != 0;
+	/* The context only takes loads of whole words; cs has had 8 and 2 bytes, always at this place. */
+	return (*(const volatile u64 *)((const char *)&ctx->regs + 136) & 3) != 0;
 #elif defined(__TARGET_ARCH_arm64)
 	return (ctx->regs.pstate & 0xf) == 0;
 #endif
