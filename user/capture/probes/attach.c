@@ -19,6 +19,7 @@ struct entry { /* what is attached for one (process, file) */
 	int *fds;
 	u32 n_fds, cap_fds;
 	u32 probes;
+	int self; /* handle of a probe in our own process, else 0 */
 };
 
 struct hb_attach {
@@ -27,6 +28,7 @@ struct hb_attach {
 	u32 n, cap;
 	struct hb_refusal *refusals;
 	u32 n_refusals, cap_refusals;
+	int n_self;
 };
 
 /* The job of attaching one file in one process. */
@@ -280,6 +282,81 @@ int hb_attach__file(struct hb_attach *a, const struct hb_process *proc, const st
 	free(j.sites);
 	free(j.refused);
 	return err < 0 ? say(&j, err, e) : err;
+}
+
+static bool chosen(const struct hb_plan_file *f, const struct hb_plan_file *const *files, u32 n)
+{
+	for (u32 i = 0; i < n; i++)
+		if (files[i] == f)
+			return true;
+	return false;
+}
+
+int hb_attach__process(struct hb_attach *a, struct hb_plan *p, const struct hb_process *proc,
+		       hb_attached_fn fn, void *arg, struct hb_error *e)
+{
+	u32 n;
+	const struct hb_plan_file *const *files = hb_plan__files_of(p, proc->pid, &n);
+	int total = 0, first = 0;
+
+	for (u32 i = a->n; i-- > 0;)
+		if (a->entries[i].pid == proc->pid && !chosen(a->entries[i].file, files, n))
+			entry_close(a, &a->entries[i], 0);
+	for (u32 i = 0; i < n; i++) {
+		const struct hb_mapping *m = hb_plan_file__mapping(files[i], proc);
+		int got;
+
+		if (!m || entry_find(a, proc->pid, files[i]))
+			continue;
+		got = hb_attach__file(a, proc, m, files[i], e);
+		if (got < 0)
+			first = first ? first : got;
+		else if (got > 0 && fn)
+			fn(files[i], got, arg);
+		total += got > 0 ? got : 0;
+	}
+	return total || !first ? total : first;
+}
+
+/* ---- ourselves ---- */
+
+int hb_attach__self(void *attach, const char *path, u64 offset, bool ret)
+{
+	struct hb_attach *a = attach;
+	char name[] = "self";
+	struct hb_site site = {.offset = offset, .ret = ret, .symbol = name};
+	struct hb_plan_file f = {.path = name, .sites = &site, .n_sites = 1};
+	const struct hb_site *sites[1];
+	u64 place[2];
+	bool refused = false;
+	struct job j = {.a = a,
+			.to = entry_add(a, 0, NULL),
+			.file = &f,
+			.path = path,
+			.pid = (u32)getpid(),
+			.multi = a->ops.entry_multi >= 0,
+			.offsets = &place[0],
+			.cookies = &place[1],
+			.sites = sites,
+			.refused = &refused};
+	int err = j.to ? run(&j) : -ENOMEM;
+
+	if (!err && refused)
+		err = j.err;
+	if (!err)
+		return j.to->self = ++a->n_self;
+	if (j.to)
+		entry_close(a, j.to, 0);
+	return err;
+}
+
+void hb_attach__self_close(void *attach, int handle)
+{
+	struct hb_attach *a = attach;
+
+	for (u32 i = a->n; i-- > 0;)
+		if (a->entries[i].self == handle)
+			entry_close(a, &a->entries[i], hb_clock__now() + 2000000000ULL);
 }
 
 /* ---- detaching ---- */
