@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from . import kernel, paths
+from . import kernel, oracles, paths
 from .processes import Process
 from .tool import Tool
 
@@ -103,3 +103,16 @@ def compile_c(tmp_path_factory):
         return str(out)
 
     return build
+
+
+@pytest.fixture
+def oracle():
+    """python of a venv with other people's readers: oracle("perfetto"), oracle("hta"); skips where it cannot be had."""
+
+    def find(name):
+        try:
+            return oracles.python(name)
+        except oracles.Missing as e:
+            pytest.skip(str(e))
+
+    return find
