@@ -11,12 +11,14 @@
 #include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
 
 #define ROUNDS 20
-enum { TID = 0, READY = 1, WORD = 2, CHAN = 3, FROM = 16 /* then pairs: before, after */ };
+enum { TID = 0, READY = 1, WORD = 2, CHAN = 3, FROM = 16 /* then four words a round: enum of_round */ };
+enum of_round { BEFORE, AFTER, SLEPT, PREEMPTED, PER_ROUND };
 
 static struct rig *sched_rig(void)
 {
@@ -25,6 +27,33 @@ static struct rig *sched_rig(void)
 	bpf_program__set_autoload(r->skel->progs.sched_switch, true);
 	bpf_program__set_autoload(r->skel->progs.sched_waking, true);
 	return r;
+}
+
+/* What a round did by the thread's own clock, and by the kernel's own count of its switches: a sleep whose
+ * end comes before the thread has left the CPU is none, which a busy machine makes of any sleep at times. */
+static void round_begins(_Atomic u64 *slot, unsigned i)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_THREAD, &u);
+	slot[FROM + PER_ROUND * i + SLEPT] = (u64)-u.ru_nvcsw;
+	slot[FROM + PER_ROUND * i + PREEMPTED] = (u64)-u.ru_nivcsw;
+	slot[FROM + PER_ROUND * i + BEFORE] = hb_clock__now();
+}
+
+static void round_ends(_Atomic u64 *slot, unsigned i)
+{
+	struct rusage u;
+
+	slot[FROM + PER_ROUND * i + AFTER] = hb_clock__now();
+	getrusage(RUSAGE_THREAD, &u);
+	slot[FROM + PER_ROUND * i + SLEPT] += (u64)u.ru_nvcsw;
+	slot[FROM + PER_ROUND * i + PREEMPTED] += (u64)u.ru_nivcsw;
+}
+
+static u64 of_round(struct rig_child *c, unsigned i, enum of_round what)
+{
+	return c->slot[FROM + PER_ROUND * i + what];
 }
 
 /* ---- scenes: one process sleeps, another wakes it ---- */
@@ -286,10 +315,10 @@ static int sleeper(_Atomic u64 *slot)
 {
 	slot[TID] = rig_tid();
 	for (unsigned i = 0; i < ROUNDS; i++) {
-		slot[FROM + 2 * i] = hb_clock__now();
+		round_begins(slot, i);
 		slot[READY] = i + 1;
 		scene->sleep(slot);
-		slot[FROM + 2 * i + 1] = hb_clock__now();
+		round_ends(slot, i);
 	}
 	return 0;
 }
@@ -308,25 +337,31 @@ static void run_waker(struct rig_child *c)
 	_exit(0);
 }
 
-/* The one sleep of a round: state S, in the scene's call, inside the sleeper's own readings of the clock. */
+/* The one sleep of a round, in the scene's call, inside the sleeper's own readings of the clock; NULL when
+ * the kernel counted none. There is a record for each switch that the kernel counted, and no more. */
 static const struct hb_rec_offcpu *sleep_of(struct rig *r, struct rig_child *c, unsigned round)
 {
-	u64 from = c->slot[FROM + 2 * round], to = c->slot[FROM + 2 * round + 1];
+	u64 from = of_round(c, round, BEFORE), to = of_round(c, round, AFTER);
 	const struct hb_rec_offcpu *found = NULL;
+	unsigned pos = 0, slept = 0, preempted = 0;
 	struct rig_record *x;
-	unsigned pos = 0;
 
 	while ((x = rig__next(r, &pos, HB_TYPE_offcpu, (u32)c->slot[TID]))) {
-		if (x->w.ts < from || x->w.ts > to || x->offcpu.state != HB_TSTATE_SLEEPING ||
-		    x->offcpu.sysno != scene->sysno)
+		if (x->w.ts < from || x->w.ts > to)
 			continue;
-		assert_null(found);
 		assert_int_equal(x->w.pid, c->pid);
 		assert_true(x->w.ts - x->offcpu.dur >= from);
 		assert_true(x->offcpu.ready <= x->offcpu.dur);
-		found = &x->offcpu;
+		if (x->offcpu.state == HB_TSTATE_RUNNING)
+			preempted++;
+		else
+			slept++;
+		if (x->offcpu.state == HB_TSTATE_SLEEPING && x->offcpu.sysno == scene->sysno)
+			found = &x->offcpu;
 	}
-	assert_non_null(found);
+	assert_int_equal(slept, of_round(c, round, SLEPT));
+	/* The kernel's readings lie outside the clock's, by a few instructions. */
+	assert_in_range(preempted, 0, of_round(c, round, PREEMPTED));
 	return found;
 }
 
@@ -427,6 +462,8 @@ static void check_scene(struct rig *r, struct rig_child *c, pid_t waker)
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		const struct hb_rec_offcpu *o = sleep_of(r, c, i);
 
+		assert_non_null(o); /* the waker saw it asleep */
+		assert_int_equal(of_round(c, i, SLEPT), 1);
 		check_channel(o, c);
 		own += o->waker == (u32)waker && o->wctx == scene->wctx;
 		/* Network packets may be passed to the softirq thread when the CPU is busy: not the sender
@@ -480,12 +517,12 @@ static int timed_sleeps(_Atomic u64 *slot)
 
 	slot[TID] = rig_tid();
 	for (unsigned i = 0; i < ROUNDS; i++) {
-		slot[FROM + 2 * i] = hb_clock__now();
+		round_begins(slot, i);
 		if (i % 2)
 			poll(NULL, 0, 3);
 		else
 			syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &t, NULL);
-		slot[FROM + 2 * i + 1] = hb_clock__now();
+		round_ends(slot, i);
 	}
 	return 0;
 }
@@ -493,6 +530,7 @@ static int timed_sleeps(_Atomic u64 *slot)
 static void timers_have_no_waker_to_blame(void **state)
 {
 	static const struct scene even = {.sysno = SYS_clock_nanosleep}, odd = {.sysno = NR_POLL};
+	unsigned n = 0;
 	struct rig_child c;
 	struct rig *r;
 
@@ -509,6 +547,9 @@ static void timers_have_no_waker_to_blame(void **state)
 
 		scene = i % 2 ? &odd : &even;
 		o = sleep_of(r, &c, i);
+		if (!o)
+			continue;
+		n++;
 		assert_int_equal(o->chankind, HB_CHAN_TIMER);
 		assert_int_equal(o->chan, 0);
 		assert_true(o->dur + 1000000 >= 3000000); /* asleep only after the call began */
@@ -519,15 +560,67 @@ static void timers_have_no_waker_to_blame(void **state)
 	rig_child__drop(&c);
 }
 
-static int spin_on_one_cpu(_Atomic u64 *slot)
+static bool stay_on_this_cpu(void)
 {
-	u64 until = hb_clock__now() + 400000000;
 	cpu_set_t set;
-	pid_t other;
 
 	CPU_ZERO(&set);
 	CPU_SET(sched_getcpu(), &set);
-	if (sched_setaffinity(0, sizeof(set), &set))
+	return sched_setaffinity(0, sizeof(set), &set) == 0;
+}
+
+/* A busy process on the same CPU: the timer interrupts it. */
+static int timed_sleeps_beside_a_spinner(_Atomic u64 *slot)
+{
+	pid_t other;
+
+	if (!stay_on_this_cpu())
+		return 1;
+	other = fork();
+	if (!other) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			;
+	}
+	slot[WORD] = (u64)other;
+	timed_sleeps(slot);
+	kill(other, SIGKILL);
+	return waitpid(other, NULL, 0) != other;
+}
+
+static void an_interrupted_thread_is_a_bystander(void **state)
+{
+	struct rig_child c;
+	struct rig_record *x;
+	unsigned pos = 0, n = 0;
+	struct rig *r;
+
+	RIG_NEEDS_ROOT();
+	c = rig_child__fork(timed_sleeps_beside_a_spinner);
+	r = sched_rig();
+	rig__start(r);
+	rig__target(r, c.pid, 0);
+	rig_child__go(&c);
+	assert_int_equal(rig_child__wait(&c), 0);
+	rig__drain(r);
+	while ((x = rig__next(r, &pos, HB_TYPE_offcpu, (u32)c.slot[TID]))) {
+		if (x->offcpu.chankind != HB_CHAN_TIMER || x->offcpu.waker != c.slot[WORD])
+			continue;
+		n++;
+		assert_int_equal(x->offcpu.wctx, HB_WCTX_HARDIRQ);
+		assert_int_equal(x->offcpu.wsys, HB_SYSNO_NONE);
+	}
+	assert_true(n > ROUNDS / 2);
+	rig__free(r);
+	rig_child__drop(&c);
+}
+
+static int spin_on_one_cpu(_Atomic u64 *slot)
+{
+	u64 until = hb_clock__now() + 400000000;
+	pid_t other;
+
+	if (!stay_on_this_cpu())
 		return 1;
 	slot[TID] = rig_tid();
 	other = fork(); /* not followed: a competitor outside the target */
@@ -603,9 +696,9 @@ static int sleeps_from_two_places(_Atomic u64 *slot)
 {
 	slot[TID] = rig_tid();
 	for (unsigned i = 0; i < ROUNDS; i++) {
-		slot[FROM + 2 * i] = hb_clock__now();
+		round_begins(slot, i);
 		(i % 4 < 2 ? from_one : from_two)(i % 5 ? 20000 : 12000000);
-		slot[FROM + 2 * i + 1] = hb_clock__now();
+		round_ends(slot, i);
 	}
 	return 0;
 }
@@ -646,13 +739,15 @@ static void stacks_say_where_it_slept(void **state)
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		const struct hb_rec_offcpu *o = sleep_of(r, &c, i);
 
+		if (!o)
+			continue;
 		assert_int_equal(o->stack != 0, o->dur >= min);
 		if (!o->stack)
 			continue;
 		longer++;
 		check_stack(r, o->stack, i % 4 < 2 ? (void *)from_one : (void *)from_two);
 	}
-	assert_true(longer >= ROUNDS / 5);
+	assert_true(longer > 0);
 	assert_int_equal(rig__lost(r, HB_LOSS_STACK_FULL, HB_TYPE_offcpu), 0);
 	rig__free(r);
 	rig_child__drop(&c);
@@ -680,7 +775,7 @@ static void short_sleeps_can_be_left_out(void **state)
 		assert_true(x->offcpu.dur >= 8000000);
 		assert_int_equal(x->offcpu.stack, 0);
 	}
-	assert_true(n >= ROUNDS / 5);
+	assert_true(n > 0);
 	rig__free(r);
 	rig_child__drop(&c);
 }
@@ -732,6 +827,7 @@ static void a_thread_of_the_target_wakes(void **state)
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		const struct hb_rec_offcpu *o = sleep_of(r, &c, i);
 
+		assert_non_null(o);
 		assert_int_equal(o->chan, (u64)&c.slot[WORD]);
 		assert_int_equal(o->waker, c.slot[TID + 4]);
 		assert_int_equal(o->waker_pid, c.pid);
@@ -745,12 +841,13 @@ static void a_thread_of_the_target_wakes(void **state)
 
 int main(void)
 {
-	struct CMUnitTest tests[sizeof(scenes) / sizeof(*scenes) + 5];
+	struct CMUnitTest tests[sizeof(scenes) / sizeof(*scenes) + 6];
 	size_t n = 0;
 
 	for (size_t i = 0; i < sizeof(scenes) / sizeof(*scenes); i++)
 		tests[n++] = (struct CMUnitTest){scenes[i].name, run_scene, NULL, NULL, (void *)&scenes[i]};
 	tests[n++] = (struct CMUnitTest)cmocka_unit_test(timers_have_no_waker_to_blame);
+	tests[n++] = (struct CMUnitTest)cmocka_unit_test(an_interrupted_thread_is_a_bystander);
 	tests[n++] = (struct CMUnitTest)cmocka_unit_test(preemption_is_ready_time);
 	tests[n++] = (struct CMUnitTest)cmocka_unit_test(stacks_say_where_it_slept);
 	tests[n++] = (struct CMUnitTest)cmocka_unit_test(short_sleeps_can_be_left_out);
