@@ -18,9 +18,10 @@
 #define HB_WINDOW_MAJOR 1
 #define HB_WINDOW_MINOR 0
 
-/* ---- tables -------------------------------------------------------------------------------------------------- */
+/* ---- tables ---- */
 
-/* Ids are dense, start at 1; 0 means "none" (string 0 is ""). */
+/* Ids are dense, start at 1; 0 means "none": string 0 is "", task 0 is nobody (all zero), so that an array of as
+ * many items as hb_window__tasks() says may be indexed by hb_record.task_idx. */
 struct hb_task { /* one thread that occurs in the window, target or bystander (a waker) */
 	u32 pid, tid;
 	u32 nspid, nstid; /* in the innermost pid namespace; equal to pid, tid outside of one */
@@ -71,14 +72,15 @@ struct hb_loss_row {
 	u64 count;
 };
 
-/* ---- writer -------------------------------------------------------------------------------------------------- */
+/* ---- writer ---- */
 
 struct hb_window_writer;
 
 struct hb_window_opts {
 	unsigned streams;     /* streams of data records, numbered 0.. (one per ring) */
 	bool force;	      /* replace an existing file at the end */
-	u64 max_size;	      /* bytes; 0 = unlimited. Reached: put() returns -EFBIG from then on */
+	u64 max_size;	      /* bytes; 0 = unlimited. Near it put() returns -EFBIG from then on; what is on the way
+			       * and would exceed it is counted as loss DISK. An eighth is kept for tables. */
 	u64 start_ts;	      /* monotonic ns of the window's begin */
 };
 
@@ -96,7 +98,8 @@ int hb_window_writer__put(struct hb_window_writer *w, unsigned stream, u64 ts, u
 /* Tables. Each returns the id, or 0 when out of memory. Equal strings and locations get equal ids. */
 u32 hb_window_writer__string(struct hb_window_writer *w, const char *s); /* cleaned of control characters */
 u32 hb_window_writer__loc(struct hb_window_writer *w, const struct hb_loc *loc);
-/* Task index for put(). Index 0xffff = table full (count as loss TASKS). */
+/* Task index for put(); the same pid and tid again: the same index, and what is known of it is replaced. Index
+ * 0xffff = table full (count as loss TASKS). */
 u16 hb_window_writer__task(struct hb_window_writer *w, const struct hb_task *t);
 /* Replaces what is known of a task (name, namespace ids). */
 void hb_window_writer__task_update(struct hb_window_writer *w, u16 idx, const struct hb_task *t);
@@ -123,14 +126,14 @@ int hb_window_writer__finish(struct hb_window_writer *w, u64 end_ts, struct hb_e
 /* Gives up: removes the .part and frees. */
 void hb_window_writer__abort(struct hb_window_writer *w);
 
-/* ---- reader -------------------------------------------------------------------------------------------------- */
+/* ---- reader ---- */
 
 struct hb_window;
 
 struct hb_record {
 	u64 ts;	      /* monotonic ns, as in the wire header; a timed record began at ts - dur */
 	u64 begin;    /* ts - dur; ts for untimed types */
-	const struct hb_task *task;
+	const struct hb_task *task; /* never NULL; nobody when its table entry is lost */
 	u16 type;     /* always a type known to this version */
 	u16 task_idx;
 	const void *data; /* struct hb_rec_<type>, zero-extended; valid until the next call */
