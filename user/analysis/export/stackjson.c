@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/export/json.h"
+#include "analysis/export/jbuf.h"
 #include "analysis/model/decode.h"
 #include "base/map.h"
 
@@ -55,23 +55,23 @@ static void add_frame(struct hb_stackjson *s, const struct hb_loc *l)
 	struct hb_buf *b = &s->text;
 	char buf[512];
 
-	hb_json__lit(b, "{\"f\":");
-	hb_json__str(b, hb_decode__frame(s->w, l, false, buf, sizeof(buf)));
+	hb_jbuf__lit(b, "{\"f\":");
+	hb_jbuf__str(b, hb_decode__frame(s->w, l, false, buf, sizeof(buf)));
 	if (l->file) {
-		hb_json__lit(b, ",\"file\":");
-		hb_json__str(b, hb_window__string(s->w, l->file));
+		hb_jbuf__lit(b, ",\"file\":");
+		hb_jbuf__str(b, hb_window__string(s->w, l->file));
 	}
 	if (l->line) {
-		hb_json__lit(b, ",\"line\":");
-		hb_json__u64(b, l->line);
+		hb_jbuf__lit(b, ",\"line\":");
+		hb_jbuf__u64(b, l->line);
 	}
 	if (l->module) {
-		hb_json__lit(b, ",\"module\":");
-		hb_json__str(b, hb_window__string(s->w, l->module));
+		hb_jbuf__lit(b, ",\"module\":");
+		hb_jbuf__str(b, hb_window__string(s->w, l->module));
 	}
-	hb_json__lit(b, ",\"lang\":");
-	hb_json__str(b, l->lang < 3 ? langs[l->lang] : "?");
-	hb_json__lit(b, "}");
+	hb_jbuf__lit(b, ",\"lang\":");
+	hb_jbuf__str(b, l->lang < 3 ? langs[l->lang] : "?");
+	hb_jbuf__lit(b, "}");
 }
 
 static struct entry make(struct hb_stackjson *s, u32 pid, u32 raw)
@@ -85,7 +85,7 @@ static struct entry make(struct hb_stackjson *s, u32 pid, u32 raw)
 		if (!l)
 			continue;
 		if (s->text.size > e.at)
-			hb_json__lit(&s->text, ",");
+			hb_jbuf__lit(&s->text, ",");
 		add_frame(s, l);
 	}
 	e.size = s->text.size - e.at;
@@ -127,7 +127,7 @@ void hb_stackjson__array(struct hb_stackjson *s, struct hb_buf *b, u32 pid, u32 
 	struct entry e;
 	size_t begin;
 
-	hb_json__lit(b, "[");
+	hb_jbuf__lit(b, "[");
 	begin = b->size;
 	for (unsigned i = 0; i < 2; i++) {
 		if (!raws[i])
@@ -137,14 +137,14 @@ void hb_stackjson__array(struct hb_stackjson *s, struct hb_buf *b, u32 pid, u32 
 			return;
 		}
 		if (e.size && b->size > begin)
-			hb_json__lit(b, ",");
+			hb_jbuf__lit(b, ",");
 		hb_buf__add(b, s->text.data + e.at, e.size);
 		if (state == WHOLE && e.state <= MISSING)
 			state = e.state;
 	}
-	hb_json__lit(b, "]");
+	hb_jbuf__lit(b, "]");
 	if (state != WHOLE) {
-		hb_json__lit(b, ",\"stack_state\":");
-		hb_json__str(b, words[state]);
+		hb_jbuf__lit(b, ",\"stack_state\":");
+		hb_jbuf__str(b, words[state]);
 	}
 }

@@ -3,22 +3,36 @@
 #include "analysis/model/private.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+#include "analysis/model/decode.h"
 
 const char *hb_op__name(enum hb_op op)
 {
 	static const char *const names[HB_OP_COUNT] = {
-	    [HB_OP_LAUNCH] = "eager launch", [HB_OP_GRAPH] = "graph launch",
-	    [HB_OP_COPY] = "copy",	     [HB_OP_SYNC] = "sync",
-	    [HB_OP_ALLOC] = "alloc",	     [HB_OP_COLLECTIVE] = "collective",
-	    [HB_OP_CAPTURE] = "capture",     [HB_OP_EVENT] = "event",
+	    [HB_OP_LAUNCH] = "eager launch",
+	    [HB_OP_GRAPH] = "graph launch",
+	    [HB_OP_GRAPH_BUILD] = "graph build",
+	    [HB_OP_COPY] = "copy",
+	    [HB_OP_SYNC] = "sync",
+	    [HB_OP_ALLOC] = "alloc",
+	    [HB_OP_COLLECTIVE] = "collective",
+	    [HB_OP_CAPTURE] = "capture",
+	    [HB_OP_EVENT] = "event",
 	    [HB_OP_OTHER] = "other",
 	};
 
 	return op < HB_OP_COUNT ? names[op] : "other";
 }
 
-/* A launch whose handle is a graph is a graph launch whatever class its table gave it. */
-static enum hb_op op_of(const struct hb_probe_row *row)
+static bool builds_graph(const char *name)
+{
+	return strstr(name, "Instantiate") || strstr(name, "Update") || strstr(name, "Upload");
+}
+
+/* Tables have one class for graphs; instantiating one is no launch. A launch of a graph handle is one
+ * whatever its class. */
+static enum hb_op op_of(const struct hb_window *w, const struct hb_probe_row *row)
 {
 	static const u8 ops[HB_CLASS_COUNT] = {
 	    [HB_CLASS_OTHER] = HB_OP_OTHER,
@@ -34,7 +48,19 @@ static enum hb_op op_of(const struct hb_probe_row *row)
 
 	if (row->cls == HB_CLASS_LAUNCH && row->handle == HB_HANDLE_GRAPH)
 		return HB_OP_GRAPH;
+	if (row->cls == HB_CLASS_GRAPH && builds_graph(hb_window__string(w, row->name)))
+		return HB_OP_GRAPH_BUILD;
 	return row->cls < HB_CLASS_COUNT ? ops[row->cls] : HB_OP_OTHER;
+}
+
+/* A collective counts elements of its data type. */
+static u64 bytes_of(const struct hb_model *m, const struct hb_call_stat *c, const struct hb_rec_accel *r)
+{
+	unsigned size = 1;
+
+	if (r->bytes && c->op == HB_OP_COLLECTIVE)
+		hb_decode__datatype(hb_window__string(m->w, c->row->api), r->kind, &size);
+	return r->bytes * size;
 }
 
 static struct hb_call_stat *call_of(struct hb_model *m, struct hb_proc_stat *p, u32 probe)
@@ -49,6 +75,7 @@ static struct hb_call_stat *call_of(struct hb_model *m, struct hb_proc_stat *p, 
 		c->row = hb_window__probe(m->w, probe);
 		if (!c->row)
 			c->row = &unknown;
+		c->op = op_of(m->w, c->row);
 	}
 	return c;
 }
@@ -98,7 +125,7 @@ static void add_result(struct hb_call_stat *c, s32 code)
 static void add_operation(struct hb_model *m, struct thread *t, const struct hb_call_stat *c,
 			  const struct hb_rec_accel *r, bool timed)
 {
-	enum hb_op op = op_of(c->row);
+	enum hb_op op = c->op;
 	struct hb_class_stat *k = hb_rows__get(&m->classes, op, NULL);
 	bool failed = (r->flags & HB_AFLAG_RET) && r->ret;
 
@@ -109,7 +136,7 @@ static void add_operation(struct hb_model *m, struct thread *t, const struct hb_
 	k->op = op;
 	k->count++;
 	k->errors += failed;
-	k->bytes += r->bytes;
+	k->bytes += bytes_of(m, c, r);
 	t->op_ns[op] += r->dur;
 	if (t->op_ns[op] > k->busiest_ns) {
 		k->busiest_ns = t->op_ns[op];
@@ -136,7 +163,7 @@ void hb_model__accel(struct hb_model *m, struct thread *t, const struct hb_rec_a
 	c->count++;
 	c->inner += !!(r->flags & HB_AFLAG_INNER);
 	c->nested += r->nested;
-	c->bytes += r->bytes;
+	c->bytes += bytes_of(m, c, r);
 	if (r->flags & HB_AFLAG_RET)
 		add_result(c, r->ret);
 	u->ns += r->dur;

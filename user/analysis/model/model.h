@@ -46,10 +46,27 @@ struct hb_result { /* one result code of a call */
 };
 #define HB_RESULTS 6 /* distinct codes kept of one call */
 
+/* Operations as people ask for them: eager launches and graph launches apart. */
+enum hb_op {
+	HB_OP_LAUNCH,
+	HB_OP_GRAPH,
+	HB_OP_GRAPH_BUILD, /* instantiate, update, upload */
+	HB_OP_COPY,
+	HB_OP_SYNC,
+	HB_OP_ALLOC,
+	HB_OP_COLLECTIVE,
+	HB_OP_CAPTURE,
+	HB_OP_EVENT,
+	HB_OP_OTHER,
+	HB_OP_COUNT,
+};
+const char *hb_op__name(enum hb_op op); /* "eager launch", "graph launch", "copy", ... */
+
 struct hb_call_stat { /* one function in one process */
 	struct hb_proc_stat *proc;
 	const struct hb_probe_row *row; /* never NULL */
 	u32 probe;
+	enum hb_op op;
 	u64 count, inner; /* all calls; of these inside a runtime call */
 	u64 nested;	  /* driver calls counted inside these calls */
 	u64 bytes;
@@ -62,20 +79,6 @@ struct hb_call_stat { /* one function in one process */
 	u64 busiest_ns;	    /* time of the thread that spent most in it */
 	const struct hb_task *busiest;
 };
-
-enum hb_op { /* operations as people ask for them: eager launches and graph launches apart */
-	     HB_OP_LAUNCH,
-	     HB_OP_GRAPH,
-	     HB_OP_COPY,
-	     HB_OP_SYNC,
-	     HB_OP_ALLOC,
-	     HB_OP_COLLECTIVE,
-	     HB_OP_CAPTURE,
-	     HB_OP_EVENT,
-	     HB_OP_OTHER,
-	     HB_OP_COUNT,
-};
-const char *hb_op__name(enum hb_op op); /* "eager launch", "graph launch", "copy", ... */
 
 struct hb_class_stat { /* operations (outermost calls) of one class, all processes */
 	enum hb_op op;

@@ -62,7 +62,7 @@ static struct hb_table *classes(struct page *p, u32 *n)
 		hb_cell__count_or_dash(t, s[i]->errors);
 		hb_cell__ns(t, s[i]->dur.total);
 		hb_cell__quantiles(t, &s[i]->dur);
-		hb_cell__bytes(t, s[i]->op == HB_OP_COLLECTIVE ? 0 : s[i]->bytes);
+		hb_cell__bytes(t, s[i]->bytes);
 		hb_cell__share(t, s[i]->busiest_ns, hb_model__totals(p->m)->wall_ns);
 		hb_cell__task(t, p->w, s[i]->busiest);
 	}
@@ -94,7 +94,7 @@ static struct hb_table *calls(struct page *p, u32 *n)
 		hb_cell__count_or_dash(t, s[i]->errors);
 		hb_cell__ns(t, s[i]->dur.total);
 		hb_cell__quantiles(t, &s[i]->dur);
-		hb_cell__bytes(t, s[i]->row->cls == HB_CLASS_COLLECTIVE ? 0 : s[i]->bytes);
+		hb_cell__bytes(t, s[i]->bytes);
 		hb_cell__share(t, s[i]->busiest_ns, hb_model__totals(p->m)->wall_ns);
 	}
 	return t;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#include "analysis/export/json.h"
+#include "analysis/export/jbuf.h"
 
 #include <string.h>
 
 #include "base/text.h"
 
-void hb_json__u64(struct hb_buf *b, uint64_t v)
+void hb_jbuf__u64(struct hb_buf *b, uint64_t v)
 {
 	char text[20], *p = text + sizeof(text);
 
@@ -16,14 +16,14 @@ void hb_json__u64(struct hb_buf *b, uint64_t v)
 	hb_buf__add(b, p, (size_t)(text + sizeof(text) - p));
 }
 
-void hb_json__s64(struct hb_buf *b, int64_t v)
+void hb_jbuf__s64(struct hb_buf *b, int64_t v)
 {
 	if (v < 0)
-		hb_json__lit(b, "-");
-	hb_json__u64(b, v < 0 ? 0 - (uint64_t)v : (uint64_t)v);
+		hb_jbuf__lit(b, "-");
+	hb_jbuf__u64(b, v < 0 ? 0 - (uint64_t)v : (uint64_t)v);
 }
 
-void hb_json__hex(struct hb_buf *b, uint64_t v)
+void hb_jbuf__hex(struct hb_buf *b, uint64_t v)
 {
 	char text[20], *p = text + sizeof(text);
 
@@ -38,7 +38,7 @@ void hb_json__hex(struct hb_buf *b, uint64_t v)
 	hb_buf__add(b, p, (size_t)(text + sizeof(text) - p));
 }
 
-void hb_json__str(struct hb_buf *b, const char *s)
+void hb_jbuf__str(struct hb_buf *b, const char *s)
 {
 	size_t n = strlen(s);
 	char *p = hb_buf__room(b, 2 * n + 3), *start = p;

@@ -1,0 +1,488 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Members of records as JSON. Each is written by the function that its role chooses; `specials` lists where a
+ * type's contract differs from that rule, so a new record type appears without a line here.
+ */
+#include "analysis/export/ndjson_private.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "analysis/export/jbuf.h"
+#include "analysis/model/decode.h"
+
+static void key(struct hb_ndjson *c, const struct hb_ndjson_item *i)
+{
+	hb_buf__add(&c->line, i->key, i->key_size);
+}
+
+/* ---- by role ---- */
+
+static void emit_unsigned(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
+{
+	key(c, i);
+	hb_jbuf__u64(&c->line, v);
+}
+
+static void emit_signed(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
+{
+	key(c, i);
+	hb_jbuf__s64(&c->line, (s64)v);
+}
+
+static void emit_hex(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
+{
+	key(c, i);
+	hb_jbuf__hex(&c->line, v);
+}
+
+static void emit_known(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
+{
+	if (v)
+		emit_unsigned(c, i, v);
+}
+
+static void emit_text(struct hb_ndjson *c, const struct hb_ndjson_item *i, const char *s)
+{
+	key(c, i);
+	hb_jbuf__str(&c->line, s);
+}
+
+static void emit_string(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
+{
+	if (v)
+		emit_text(c, i, hb_window__string(c->w, (u32)v));
+}
+
+static void emit_comm(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
+{
+	char name[sizeof(hb_comm) + 1] = "";
+
+	(void)v;
+	memcpy(name, (const char *)c->r->data + i->f->offset, sizeof(hb_comm));
+	emit_text(c, i, name);
+}
+
+static void emit_word(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
+{
+	static const int lists[] = {
+	    [HB_ROLE_TSTATE] = HB_WORDS_TSTATE,	    [HB_ROLE_WCTX] = HB_WORDS_WCTX,
+	    [HB_ROLE_CHANKIND] = HB_WORDS_CHANKIND, [HB_ROLE_CPUMODE] = HB_WORDS_CPUMODE,
+	    [HB_ROLE_HOW] = HB_WORDS_HOW,	    [HB_ROLE_NOTELEVEL] = HB_WORDS_NOTELEVEL,
+	};
+
+	emit_text(c, i, hb_word((enum hb_words)lists[i->f->role], (unsigned)v));
+}
+
+static void emit_sysno(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
+{
+	char buf[32];
+	const char *name = hb_decode__syscall((unsigned)v, buf, sizeof(buf));
+
+	if (name)
+		emit_text(c, i, name);
+}
+
+static void emit_socket(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
+{
+	char buf[32];
+
+	if (v)
+		emit_text(c, i, hb_decode__socket(v, buf, sizeof(buf)));
+}
+
+static void make_probe(struct hb_ndjson *c, struct hb_ndjson_span *s, u32 id)
+{
+	static const struct hb_probe_row none;
+	const struct hb_probe_row *row = hb_window__probe(c->w, id);
+
+	row = row ? row : &none;
+	s->at = c->text.size;
+	hb_jbuf__lit(&c->text, ",\"name\":");
+	hb_jbuf__str(&c->text, hb_window__string(c->w, row->name));
+	hb_jbuf__lit(&c->text, ",\"api\":");
+	hb_jbuf__str(&c->text, hb_window__string(c->w, row->api));
+	hb_jbuf__lit(&c->text, ",\"class\":");
+	hb_jbuf__str(&c->text, hb_word(HB_WORDS_CLASS, row->cls));
+	hb_jbuf__lit(&c->text, ",\"layer\":");
+	hb_jbuf__str(&c->text, hb_word(HB_WORDS_LAYER, row->layer));
+	s->size = c->text.size - s->at;
+}
+
+static void emit_probe(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
+{
+	struct hb_ndjson_span *s = &c->probe[v <= c->n_probes ? v : 0];
+
+	(void)i;
+	if (v == UINT32_MAX) /* a price's hook has its own name */
+		return;
+	if (!s->size)
+		make_probe(c, s, v <= c->n_probes ? (u32)v : 0);
+	hb_buf__add(&c->line, c->text.data + s->at, s->size);
+}
+
+static void emit_stack(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
+{
+	if (!v)
+		return;
+	key(c, i);
+	hb_stackjson__array(c->stacks, &c->line, c->r->task ? c->r->task->pid : 0, (u32)v, 0);
+}
+
+/* ---- where a type differs ---- */
+
+static const struct hb_probe_row *row_of(struct hb_ndjson *c)
+{
+	static const struct hb_probe_row none;
+	const struct hb_rec_accel *a = c->r->data;
+	const struct hb_probe_row *row = hb_window__probe(c->w, a->probe);
+
+	return row ? row : &none;
+}
+
+static void emit_accel_dur(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
+{
+	const struct hb_rec_accel *a = c->r->data;
+
+	if (v || (a->flags & HB_AFLAG_TIMED))
+		emit_unsigned(c, i, v);
+}
+
+static void emit_ret(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
+{
+	const struct hb_rec_accel *a = c->r->data;
+
+	if (a->flags & HB_AFLAG_RET)
+		emit_signed(c, i, v);
+}
+
+static void emit_three(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 x, u64 y, u64 z)
+{
+	key(c, i);
+	hb_jbuf__lit(&c->line, "[");
+	hb_jbuf__u64(&c->line, x);
+	hb_jbuf__lit(&c->line, ",");
+	hb_jbuf__u64(&c->line, y);
+	hb_jbuf__lit(&c->line, ",");
+	hb_jbuf__u64(&c->line, z);
+	hb_jbuf__lit(&c->line, "]");
+}
+
+static void emit_grid(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
+{
+	const struct hb_rec_accel *a = c->r->data;
+
+	if (v)
+		emit_three(c, i, v, a->gy, a->gz);
+}
+
+static void emit_block(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
+{
+	const struct hb_rec_accel *a = c->r->data;
+
+	if (v)
+		emit_three(c, i, v, a->by, a->bz);
+}
+
+/* 0 is the default stream of a call that has one, and nothing for the others. */
+static void emit_stream(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
+{
+	u8 cls = v ? 0 : row_of(c)->cls;
+
+	if (v || cls == HB_CLASS_LAUNCH || cls == HB_CLASS_GRAPH || cls == HB_CLASS_COLLECTIVE)
+		emit_hex(c, i, v);
+}
+
+static void emit_handle(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
+{
+	(void)i;
+	if (!v)
+		return;
+	hb_jbuf__lit(&c->line, ",");
+	hb_jbuf__str(&c->line, hb_word(HB_WORDS_HANDLE, row_of(c)->handle));
+	hb_jbuf__lit(&c->line, ":");
+	hb_jbuf__hex(&c->line, v);
+}
+
+static void emit_bytes(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
+{
+	const struct hb_rec_accel *a = c->r->data;
+	const struct hb_probe_row *row = v ? row_of(c) : NULL;
+	unsigned size;
+
+	if (!v)
+		return;
+	if (row->cls != HB_CLASS_COLLECTIVE) {
+		emit_unsigned(c, i, v);
+		return;
+	}
+	hb_jbuf__lit(&c->line, ",\"elements\":");
+	hb_jbuf__u64(&c->line, v);
+	if (hb_decode__datatype(hb_window__string(c->w, row->api), a->kind, &size))
+		emit_unsigned(c, i, v * size);
+}
+
+/* Kind 0 is "HtoH" only where the API passes kinds at all: the runtime's copies, not its memsets. */
+static void emit_kind(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
+{
+	const struct hb_probe_row *row = row_of(c);
+	const char *api = hb_window__string(c->w, row->api), *word = NULL;
+	unsigned size;
+
+	if (row->cls == HB_CLASS_COLLECTIVE) {
+		word = hb_decode__datatype(api, (unsigned)v, &size);
+		if (word && ((const struct hb_rec_accel *)c->r->data)->bytes) {
+			hb_jbuf__lit(&c->line, ",\"datatype\":");
+			hb_jbuf__str(&c->line, word);
+		}
+		return;
+	}
+	if (row->cls == HB_CLASS_COPY &&
+	    (v || (row->layer == HB_LAYER_RUNTIME && strstr(hb_window__string(c->w, row->name), "emcpy"))))
+		word = hb_decode__copy_kind(api, (unsigned)v);
+	if (word)
+		emit_text(c, i, word);
+	else
+		emit_known(c, i, v);
+}
+
+static void emit_accel_flags(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
+{
+	(void)i;
+	if (v & HB_AFLAG_INNER)
+		hb_jbuf__lit(&c->line, ",\"inner\":true");
+	if (v & HB_AFLAG_ARGS)
+		hb_jbuf__lit(&c->line, ",\"args_unreadable\":true");
+}
+
+static void emit_chan(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
+{
+	char buf[96];
+	const char *s = hb_decode__chan(c->r->data, buf, sizeof(buf));
+
+	(void)v;
+	if (s)
+		emit_text(c, i, s);
+}
+
+static void emit_args(struct hb_ndjson *c, const struct hb_ndjson_item *i, unsigned sysno, const u64 *args,
+		      unsigned n)
+{
+	if (hb_decode__fd_call(sysno)) {
+		hb_jbuf__lit(&c->line, ",\"fd\":");
+		hb_jbuf__s64(&c->line, (s32)args[0]);
+	}
+	key(c, i);
+	for (unsigned k = 0; k < n; k++) {
+		hb_buf__add(&c->line, k ? "," : "[", 1);
+		hb_jbuf__hex(&c->line, args[k]);
+	}
+	hb_jbuf__lit(&c->line, "]");
+}
+
+static void emit_sleep_args(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
+{
+	const struct hb_rec_offcpu *o = c->r->data;
+	u64 args[] = {o->a0, o->a1, o->a2};
+
+	(void)v;
+	if (o->sysno != HB_SYSNO_NONE)
+		emit_args(c, i, o->sysno, args, 3);
+}
+
+static void emit_call_args(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
+{
+	const struct hb_rec_syscall *s = c->r->data;
+	u64 args[] = {s->a0, s->a1, s->a2, s->a3, s->a4, s->a5};
+
+	(void)v;
+	emit_args(c, i, s->sysno, args, 6);
+}
+
+static void emit_waker(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
+{
+	const struct hb_rec_offcpu *o = c->r->data;
+	char buf[32];
+	const char *call = hb_decode__syscall(o->wsys, buf, sizeof(buf));
+
+	if (!v)
+		return;
+	key(c, i);
+	hb_jbuf__lit(&c->line, "{\"pid\":");
+	hb_jbuf__u64(&c->line, o->waker_pid);
+	hb_jbuf__lit(&c->line, ",\"tid\":");
+	hb_jbuf__u64(&c->line, v);
+	hb_jbuf__lit(&c->line, ",\"comm\":");
+	hb_jbuf__str(&c->line, hb_decode__comm(c->w, hb_window__task_by_tid(c->w, (u32)v)));
+	hb_jbuf__lit(&c->line, ",\"context\":");
+	hb_jbuf__str(&c->line, hb_word(HB_WORDS_WCTX, o->wctx));
+	if (call) {
+		hb_jbuf__lit(&c->line, ",\"syscall\":");
+		hb_jbuf__str(&c->line, call);
+		if (hb_decode__fd_call(o->wsys)) {
+			hb_jbuf__lit(&c->line, ",\"fd\":");
+			hb_jbuf__s64(&c->line, (s32)o->wa0);
+		}
+	}
+	hb_jbuf__lit(&c->line, "}");
+}
+
+static void emit_sample_stack(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
+{
+	const struct hb_rec_sample *s = c->r->data;
+
+	if (!v && !s->kstack)
+		return;
+	key(c, i);
+	hb_stackjson__array(c->stacks, &c->line, c->r->task ? c->r->task->pid : 0, (u32)v, s->kstack);
+}
+
+#define TIMED_DOC "ns inside the call; absent when only its entry was probed"
+static const struct special {
+	const char *type, *member;
+	const char *key; /* NULL: the member is not written by itself */
+	emit_fn emit;	 /* NULL: as its role says */
+	const char *doc; /* NULL: the member's own */
+} specials[] = {
+    {"accel", "dur", "dur", emit_accel_dur, TIMED_DOC},
+    {"accel", "probe", "name, api, class, layer", emit_probe,
+     "the probed function, from the window's probe table"},
+    {"accel", "ret", "ret", emit_ret, "result code, when known"},
+    {"accel", "gx", "grid", emit_grid, "[x, y, z] of a launch"},
+    {"accel", "gy", NULL, NULL, NULL},
+    {"accel", "gz", NULL, NULL, NULL},
+    {"accel", "bx", "block", emit_block, "[x, y, z] of a launch"},
+    {"accel", "by", NULL, NULL, NULL},
+    {"accel", "bz", NULL, NULL, NULL},
+    {"accel", "stream", "stream", emit_stream, "handle, hex; \"0x0\" = default stream"},
+    {"accel", "handle", "handle, function, graph, comm, event or memory", emit_handle,
+     "handle, hex; the key says what it is"},
+    {"accel", "bytes", "bytes", emit_bytes,
+     "bytes copied, set, allocated or reduced; a collective has `elements` too"},
+    {"accel", "kind", "kind or datatype", emit_kind,
+     "copy: HtoH, HtoD, DtoH, DtoD, default; collective: its `datatype`; else the number"},
+    {"accel", "shm", "shared_bytes", emit_known, NULL},
+    {"accel", "nested", "nested", emit_known, NULL},
+    {"accel", "flags", "inner, args_unreadable", emit_accel_flags, "true, or absent"},
+    {"offcpu", "ready", "runnable_ns", NULL, NULL},
+    {"offcpu", "sysno", "syscall", NULL, "system call slept in; absent outside of one"},
+    {"offcpu", "chan", "chan", emit_chan,
+     "what it slept on: `futex 0x..`, `unix INODE -> INODE`, `tcp A:P -> B:P`, `pipe INODE`, `timer` .."},
+    {"offcpu", "chankind", "chan_kind", NULL, NULL},
+    {"offcpu", "local", NULL, NULL, NULL},
+    {"offcpu", "peer", NULL, NULL, NULL},
+    {"offcpu", "a0", "args, fd", emit_sleep_args, "first three arguments, hex; `fd` where the first is one"},
+    {"offcpu", "a1", NULL, NULL, NULL},
+    {"offcpu", "a2", NULL, NULL, NULL},
+    {"offcpu", "waker", "waker", emit_waker,
+     "{pid, tid, comm, context, syscall, fd}; in softirq and hardirq the running thread is a bystander"},
+    {"offcpu", "waker_pid", NULL, NULL, NULL},
+    {"offcpu", "wa0", NULL, NULL, NULL},
+    {"offcpu", "wsys", NULL, NULL, NULL},
+    {"offcpu", "wctx", NULL, NULL, NULL},
+    {"offcpu", "flags", NULL, NULL, NULL},
+    {"syscall", "sysno", "name", NULL, "system call"},
+    {"syscall", "a0", "args, fd", emit_call_args,
+     "six arguments as passed, hex; `fd` where the first is one"},
+    {"syscall", "a1", NULL, NULL, NULL},
+    {"syscall", "a2", NULL, NULL, NULL},
+    {"syscall", "a3", NULL, NULL, NULL},
+    {"syscall", "a4", NULL, NULL, NULL},
+    {"syscall", "a5", NULL, NULL, NULL},
+    {"sample", "sysno", "syscall", NULL, "system call it was in"},
+    {"sample", "stack", "stack", emit_sample_stack, "user frames, then kernel frames"},
+    {"sample", "kstack", NULL, NULL, NULL},
+    {"price", "probe", "name, api, class, layer", emit_probe, "the probed function; absent for a hook"},
+};
+
+/* Type words of the contract that differ from the record's name. */
+const char *hb_ndjson__type(const char *name)
+{
+	return strcmp(name, "price") == 0 ? "receipt" : name;
+}
+
+static emit_fn by_role(const struct hb_field *f)
+{
+	switch (f->role) {
+	case HB_ROLE_ADDR:
+	case HB_ROLE_HANDLE:
+	case HB_ROLE_CHAN:
+	case HB_ROLE_ARG:
+		return emit_hex;
+	case HB_ROLE_PROBE:
+		return emit_probe;
+	case HB_ROLE_STACK:
+		return emit_stack;
+	case HB_ROLE_SOCK:
+		return emit_socket;
+	case HB_ROLE_SYSNO:
+		return emit_sysno;
+	case HB_ROLE_TSTATE:
+	case HB_ROLE_WCTX:
+	case HB_ROLE_CHANKIND:
+	case HB_ROLE_CPUMODE:
+	case HB_ROLE_HOW:
+	case HB_ROLE_NOTELEVEL:
+		return emit_word;
+	case HB_ROLE_COMM:
+		return emit_comm;
+	case HB_ROLE_STR:
+		return emit_string;
+	default:
+		return f->is_signed ? emit_signed : emit_unsigned;
+	}
+}
+
+static const struct special *special_of(const char *type, const char *member)
+{
+	for (size_t i = 0; i < sizeof(specials) / sizeof(*specials); i++)
+		if (!strcmp(specials[i].type, type) && !strcmp(specials[i].member, member))
+			return &specials[i];
+	return NULL;
+}
+
+/* What names a record comes first, long stacks last: lines are read by people too. */
+static unsigned rank(const struct hb_field *f)
+{
+	switch (f->role) {
+	case HB_ROLE_DUR:
+		return 0;
+	case HB_ROLE_PROBE:
+	case HB_ROLE_SYSNO:
+	case HB_ROLE_COMM:
+	case HB_ROLE_STR:
+		return 1;
+	case HB_ROLE_STACK:
+		return 3;
+	default:
+		return 2;
+	}
+}
+
+static void add_item(struct hb_ndjson_plan *p, const struct hb_type *t, const struct hb_field *f)
+{
+	const struct special *s = special_of(t->name, f->name);
+	struct hb_ndjson_item *i = &p->item[p->n];
+
+	if (f->role == HB_ROLE_PAD || (s && !s->key) || p->n == HB_NDJSON_KEYS)
+		return;
+	i->f = f;
+	i->emit = s && s->emit ? s->emit : by_role(f);
+	i->doc = s && s->doc ? s->doc : f->doc;
+	i->name = s ? s->key : NULL;
+	/* "args, fd": a member that gives several keys is described by all of them and writes under the first
+	 */
+	snprintf(i->key, sizeof(i->key), ",\"%.*s%s\":", s ? (int)strcspn(s->key, " ,") : 40,
+		 s ? s->key : f->name, !s && f->role == HB_ROLE_NS ? "_ns" : "");
+	i->key_size = strlen(i->key);
+	p->n++;
+}
+
+void hb_ndjson__plan(struct hb_ndjson_plan *p, const struct hb_type *t)
+{
+	p->type = hb_ndjson__type(t->name);
+	for (unsigned r = 0; r < 4; r++)
+		for (unsigned k = 0; k < t->n_fields; k++)
+			if (rank(&t->fields[k]) == r)
+				add_item(p, t, &t->fields[k]);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Inside of the ndjson exporter: members of records (ndjson_members.c) and lines (ndjson.c). */
+#ifndef HB_NDJSON_PRIVATE_H
+#define HB_NDJSON_PRIVATE_H
+
+#include "analysis/export/stackjson.h"
+#include "base/buf.h"
+#include "window/window.h"
+
+#define HB_NDJSON_KEYS 32
+
+struct hb_ndjson_span {
+	size_t at, size;
+};
+
+struct hb_ndjson {
+	struct hb_window *w;
+	struct hb_buf line;	      /* many lines, up to FLUSH_AT */
+	struct hb_buf text;	      /* prepared pieces that `task` and `probe` point into */
+	struct hb_ndjson_span *task;  /* ,"pid":..,"tid":..,"comm":..   size 0 = not made yet */
+	struct hb_ndjson_span *probe; /* ,"name":..,"api":..,"class":..,"layer":.. */
+	u32 n_probes;
+	struct hb_stackjson *stacks;
+	const struct hb_record *r;
+};
+
+struct hb_ndjson_item;
+typedef void (*emit_fn)(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v);
+
+struct hb_ndjson_item { /* one key of one type */
+	char key[48];	/* ,"name": */
+	size_t key_size;
+	emit_fn emit;
+	const struct hb_field *f;
+	const char *name, *doc;
+};
+
+struct hb_ndjson_plan {
+	const char *type; /* in "type" */
+	struct hb_ndjson_item item[HB_NDJSON_KEYS];
+	unsigned n;
+};
+
+/* How records of this type are written. */
+void hb_ndjson__plan(struct hb_ndjson_plan *p, const struct hb_type *t);
+/* The word in "type". */
+const char *hb_ndjson__type(const char *record);
+
+#endif
