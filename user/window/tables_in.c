@@ -149,7 +149,7 @@ static int apply_string(struct hb_tables_in *t, const u8 *p, u32 n)
 }
 
 /* Entries of the form: u32 id, struct. */
-static int apply_numbered(struct hb_tables_in *t, struct column *c, const u8 *p, u32 n, u32 max_id)
+static int apply_numbered(struct column *c, const u8 *p, u32 n, u32 max_id)
 {
 	void *slot;
 	u32 id;
@@ -165,7 +165,7 @@ static int apply_numbered(struct hb_tables_in *t, struct column *c, const u8 *p,
 
 static int apply_task(struct hb_tables_in *t, const u8 *p, u32 n)
 {
-	int err = apply_numbered(t, &t->tasks, p, n, 0xfffe);
+	int err = apply_numbered(&t->tasks, p, n, 0xfffe);
 	const struct hb_task *task;
 
 	if (err)
@@ -176,12 +176,12 @@ static int apply_task(struct hb_tables_in *t, const u8 *p, u32 n)
 
 static int apply_probe(struct hb_tables_in *t, const u8 *p, u32 n)
 {
-	return apply_numbered(t, &t->probes, p, n, t->max_id);
+	return apply_numbered(&t->probes, p, n, t->max_id);
 }
 
 static int apply_loc(struct hb_tables_in *t, const u8 *p, u32 n)
 {
-	return apply_numbered(t, &t->locs, p, n, t->max_id);
+	return apply_numbered(&t->locs, p, n, t->max_id);
 }
 
 static int apply_proc(struct hb_tables_in *t, const u8 *p, u32 n)
