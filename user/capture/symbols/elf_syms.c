@@ -5,24 +5,32 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include "base/text.h"
 
 #define MAX_SYMS (8u << 20) /* of one file; the largest framework libraries have half a million */
 #define MAX_BACK 64	    /* functions looked at that begin before an offset and may still cover it */
 
+/* Names are looked up when needed: reading those of a framework library would bring 100 MB of it into memory.
+ */
+enum name_place { DYNSTR, STRTAB, COPY };
+
 struct sym {
-	const char *name;
 	u64 value, size;
 	u64 offset; /* also of a resolver's code, so that at() knows it */
+	u32 name;   /* offset in a string table, or index of a copy */
+	u8 place;   /* enum name_place */
 	u8 state;
 	bool dynamic;
 };
+_Static_assert(sizeof(struct sym) == 32, "half a million of them");
 
 struct hb_elf_syms {
 	bool loaded, named, placed; /* syms; by_name; by_offset */
 	struct sym *syms;
 	u32 n, cap;
-	char **copies; /* names cut at '@' */
+	size_t strings[2]; /* section of the string table: DYNSTR, STRTAB */
+	char **copies;	   /* names cut at '@' */
 	u32 n_copies, cap_copies;
 	u32 *by_name, *by_offset;
 	u64 *reach; /* end of the furthest function among by_offset[0..i] */
@@ -53,9 +61,17 @@ void hb_elf_syms__free(struct hb_elf_syms *s)
 	free(s);
 }
 
+/* What was read once to build an index need not stay in our memory; the page cache has it. */
+static void drop_pages(const struct hb_elf *f)
+{
+	if (f->mapped)
+		madvise((void *)f->data, f->size, MADV_DONTNEED);
+}
+
 void hb_elf__trim(struct hb_elf *f)
 {
 	clear(f->syms);
+	drop_pages(f);
 }
 
 const char *hb_sym_state__why(enum hb_sym_state s)
@@ -89,24 +105,33 @@ static bool grow(void **array, u32 *cap, u32 n, size_t item)
 	return true;
 }
 
-/* The name without "@VERSION"; NULL: out of memory. */
-static const char *plain_name(struct hb_elf_syms *s, const char *name)
+/* The name without "@VERSION", which is in no string table: a copy is made at first use. "" when it cannot be
+ * had. */
+static const char *name_of(const struct hb_elf *f, struct sym *x)
 {
-	const char *at = strchr(name, '@');
+	struct hb_elf_syms *s = f->syms;
+	const char *name, *at;
 	char *copy;
 
+	if (x->place == COPY)
+		return s->copies[x->name];
+	name = elf_strptr(f->elf, s->strings[x->place], x->name);
+	at = name ? strchr(name, '@') : NULL;
 	if (!at)
-		return name;
+		return name ? name : "";
 	if (!grow((void **)&s->copies, &s->cap_copies, s->n_copies, sizeof(*s->copies)))
-		return NULL;
+		return "";
 	copy = strndup(name, (size_t)(at - name));
-	if (copy)
-		s->copies[s->n_copies++] = copy;
+	if (!copy)
+		return "";
+	s->copies[s->n_copies] = copy;
+	x->name = s->n_copies++;
+	x->place = COPY;
 	return copy;
 }
 
 /* Finds the code and says whether it can be probed. */
-static void place(const struct hb_elf *f, const GElf_Sym *g, struct sym *s)
+static void place_code(const struct hb_elf *f, const GElf_Sym *g, struct sym *s)
 {
 	unsigned type = GELF_ST_TYPE(g->st_info);
 	const struct hb_segment *seg;
@@ -134,41 +159,27 @@ static void place(const struct hb_elf *f, const GElf_Sym *g, struct sym *s)
 	s->state = type == STT_GNU_IFUNC ? HB_SYM_IFUNC : HB_SYM_OK;
 }
 
-static int load_one(const struct hb_elf *f, const GElf_Sym *g, const char *name, bool dynamic)
-{
-	struct hb_elf_syms *s = f->syms;
-	struct sym *sym;
-
-	if (!grow((void **)&s->syms, &s->cap, s->n, sizeof(*s->syms)))
-		return -ENOMEM;
-	name = plain_name(s, name);
-	if (!name)
-		return -ENOMEM;
-	sym = &s->syms[s->n++];
-	*sym = (struct sym){.name = name, .value = g->st_value, .size = g->st_size, .dynamic = dynamic};
-	place(f, g, sym);
-	return 0;
-}
-
 static int load_table(const struct hb_elf *f, Elf_Scn *scn, const GElf_Shdr *sh)
 {
+	enum name_place place = sh->sh_type == SHT_DYNSYM ? DYNSTR : STRTAB;
 	Elf_Data *d = elf_getdata(scn, NULL);
 	size_t n = d ? d->d_size / sizeof(Elf64_Sym) : 0;
-	const char *name;
+	struct hb_elf_syms *s = f->syms;
 	GElf_Sym g;
-	int rc;
 
-	for (size_t i = 1; i < n && f->syms->n < MAX_SYMS; i++) {
-		if (!gelf_getsym(d, (int)i, &g))
-			break;
-		if (GELF_ST_TYPE(g.st_info) == STT_SECTION || GELF_ST_TYPE(g.st_info) == STT_FILE)
+	s->strings[place] = sh->sh_link;
+	for (size_t i = 1; i < n && s->n < MAX_SYMS && gelf_getsym(d, (int)i, &g); i++) {
+		if (GELF_ST_TYPE(g.st_info) == STT_SECTION || GELF_ST_TYPE(g.st_info) == STT_FILE ||
+		    !g.st_name)
 			continue;
-		name = elf_strptr(f->elf, sh->sh_link, g.st_name);
-		if (!name || !*name)
-			continue;
-		rc = load_one(f, &g, name, sh->sh_type == SHT_DYNSYM);
-		if (rc)
-			return rc;
+		if (!grow((void **)&s->syms, &s->cap, s->n, sizeof(*s->syms)))
+			return -ENOMEM;
+		s->syms[s->n] = (struct sym){.name = g.st_name,
+					     .place = (u8)place,
+					     .value = g.st_value,
+					     .size = g.st_size,
+					     .dynamic = place == DYNSTR};
+		place_code(f, &g, &s->syms[s->n++]);
 	}
 	return 0;
 }
@@ -206,8 +217,9 @@ static int load(const struct hb_elf *f)
 
 static int cmp_name(const void *a, const void *b, void *arg)
 {
-	const struct sym *syms = arg, *x = &syms[*(const u32 *)a], *y = &syms[*(const u32 *)b];
-	int c = strcmp(x->name, y->name);
+	const struct hb_elf *f = arg;
+	struct sym *x = &f->syms->syms[*(const u32 *)a], *y = &f->syms->syms[*(const u32 *)b];
+	int c = strcmp(name_of(f, x), name_of(f, y));
 
 	if (c)
 		return c;
@@ -229,27 +241,29 @@ static int index_names(const struct hb_elf *f)
 		return -ENOMEM;
 	for (u32 i = 0; i < s->n; i++)
 		s->by_name[i] = i;
-	qsort_r(s->by_name, s->n, sizeof(u32), cmp_name, s->syms);
+	qsort_r(s->by_name, s->n, sizeof(u32), cmp_name, (void *)f);
 	for (u32 i = 0; i < s->n; i++) {
-		const struct sym *x = &s->syms[s->by_name[i]], *last = n ? &s->syms[s->by_name[n - 1]] : NULL;
+		struct sym *x = &s->syms[s->by_name[i]], *last = n ? &s->syms[s->by_name[n - 1]] : NULL;
 
-		if (!last || last->value != x->value || strcmp(last->name, x->name) != 0)
+		if (!last || last->value != x->value || strcmp(name_of(f, last), name_of(f, x)) != 0)
 			s->by_name[n++] = s->by_name[i];
 	}
 	s->n_by_name = n;
 	s->named = true;
+	drop_pages(f);
 	return 0;
 }
 
 /* First index whose name is not below the `len` bytes of prefix. */
-static u32 lower_bound(const struct hb_elf_syms *s, const char *prefix, size_t len)
+static u32 lower_bound(const struct hb_elf *f, const char *prefix, size_t len)
 {
+	const struct hb_elf_syms *s = f->syms;
 	u32 lo = 0, hi = s->n_by_name;
 
 	while (lo < hi) {
 		u32 mid = lo + (hi - lo) / 2;
 
-		if (strncmp(s->syms[s->by_name[mid]].name, prefix, len) < 0)
+		if (strncmp(name_of(f, &s->syms[s->by_name[mid]]), prefix, len) < 0)
 			lo = mid + 1;
 		else
 			hi = mid;
@@ -257,9 +271,9 @@ static u32 lower_bound(const struct hb_elf_syms *s, const char *prefix, size_t l
 	return lo;
 }
 
-static void export_sym(const struct sym *s, struct hb_sym *out)
+static void export_sym(const struct hb_elf *f, struct sym *s, struct hb_sym *out)
 {
-	*out = (struct hb_sym){.name = s->name,
+	*out = (struct hb_sym){.name = name_of(f, s),
 			       .value = s->value,
 			       .size = s->size,
 			       .offset = s->state == HB_SYM_OK ? s->offset : 0,
@@ -275,14 +289,14 @@ int hb_elf__each(const struct hb_elf *f, const char *glob, int (*cb)(const struc
 	struct hb_sym out;
 	int rc = index_names(f);
 
-	for (u32 i = rc ? 0 : lower_bound(s, glob, len); !rc && i < s->n_by_name; i++) {
-		const struct sym *x = &s->syms[s->by_name[i]];
+	for (u32 i = rc ? 0 : lower_bound(f, glob, len); !rc && i < s->n_by_name; i++) {
+		struct sym *x = &s->syms[s->by_name[i]];
 
-		if (strncmp(x->name, glob, len) != 0)
+		if (strncmp(name_of(f, x), glob, len) != 0)
 			break;
-		if (!hb_text__glob(glob, x->name))
+		if (!hb_text__glob(glob, name_of(f, x)))
 			continue;
-		export_sym(x, &out);
+		export_sym(f, x, &out);
 		rc = cb(&out, arg);
 	}
 	return rc;
@@ -291,15 +305,15 @@ int hb_elf__each(const struct hb_elf *f, const char *glob, int (*cb)(const struc
 int hb_elf__find(const struct hb_elf *f, const char *name, struct hb_sym *out)
 {
 	const struct hb_elf_syms *s = f->syms;
-	const struct sym *best = NULL;
+	struct sym *best = NULL;
 	int rc = index_names(f);
 
 	if (rc)
 		return rc;
-	for (u32 i = lower_bound(s, name, strlen(name) + 1); i < s->n_by_name; i++) {
-		const struct sym *x = &s->syms[s->by_name[i]];
+	for (u32 i = lower_bound(f, name, strlen(name) + 1); i < s->n_by_name; i++) {
+		struct sym *x = &s->syms[s->by_name[i]];
 
-		if (strcmp(x->name, name) != 0)
+		if (strcmp(name_of(f, x), name) != 0)
 			break;
 		if (!best || (best->state != HB_SYM_OK && x->state == HB_SYM_OK) ||
 		    (best->state == x->state && x->dynamic && !best->dynamic))
@@ -307,7 +321,7 @@ int hb_elf__find(const struct hb_elf *f, const char *name, struct hb_sym *out)
 	}
 	if (!best)
 		return -ENOENT;
-	export_sym(best, out);
+	export_sym(f, best, out);
 	return 0;
 }
 
@@ -317,10 +331,10 @@ bool hb_elf__exports(const struct hb_elf *f, const char *name)
 
 	if (index_names(f) != 0)
 		return false;
-	for (u32 i = lower_bound(s, name, strlen(name) + 1); i < s->n_by_name; i++) {
-		const struct sym *x = &s->syms[s->by_name[i]];
+	for (u32 i = lower_bound(f, name, strlen(name) + 1); i < s->n_by_name; i++) {
+		struct sym *x = &s->syms[s->by_name[i]];
 
-		if (strcmp(x->name, name) != 0)
+		if (strcmp(name_of(f, x), name) != 0)
 			break;
 		if (x->dynamic && x->state != HB_SYM_UNDEFINED)
 			return true;
@@ -334,16 +348,19 @@ bool hb_elf__exports(const struct hb_elf *f, const char *name)
  * ones. */
 static int cmp_offset(const void *a, const void *b, void *arg)
 {
-	const struct sym *syms = arg, *x = &syms[*(const u32 *)a], *y = &syms[*(const u32 *)b];
-	bool xu = x->name[0] == '_', yu = y->name[0] == '_';
+	const struct hb_elf *f = arg;
+	struct sym *x = &f->syms->syms[*(const u32 *)a], *y = &f->syms->syms[*(const u32 *)b];
+	const char *xn, *yn;
 
 	if (x->offset != y->offset)
 		return x->offset < y->offset ? -1 : 1;
 	if (x->dynamic != y->dynamic)
 		return (int)x->dynamic - (int)y->dynamic;
-	if (xu != yu)
-		return (int)yu - (int)xu;
-	return strcmp(y->name, x->name);
+	xn = name_of(f, x);
+	yn = name_of(f, y);
+	if ((xn[0] == '_') != (yn[0] == '_'))
+		return (int)(yn[0] == '_') - (int)(xn[0] == '_');
+	return strcmp(yn, xn);
 }
 
 static int index_offsets(const struct hb_elf *f)
@@ -364,7 +381,7 @@ static int index_offsets(const struct hb_elf *f)
 	for (u32 i = 0; i < s->n; i++)
 		if (s->syms[i].offset)
 			s->by_offset[n++] = i;
-	qsort_r(s->by_offset, n, sizeof(u32), cmp_offset, s->syms);
+	qsort_r(s->by_offset, n, sizeof(u32), cmp_offset, (void *)f);
 	for (u32 i = 0; i < n; i++) {
 		const struct sym *x = &s->syms[s->by_offset[i]];
 
@@ -374,6 +391,7 @@ static int index_offsets(const struct hb_elf *f)
 	}
 	s->n_by_offset = n;
 	s->placed = true;
+	drop_pages(f);
 	return 0;
 }
 
@@ -393,9 +411,9 @@ static u32 upper_bound(const struct hb_elf_syms *s, u64 offset)
 	return lo;
 }
 
-static void export_at(const struct sym *x, struct hb_sym *out)
+static void export_at(const struct hb_elf *f, struct sym *x, struct hb_sym *out)
 {
-	export_sym(x, out);
+	export_sym(f, x, out);
 	out->offset = x->offset; /* a resolver's code is code, too */
 }
 
@@ -408,16 +426,16 @@ bool hb_elf__at(const struct hb_elf *f, u64 offset, struct hb_sym *out)
 		return false;
 	end = upper_bound(s, offset);
 	for (u32 i = end; i > 0 && end - i < MAX_BACK && s->reach[i - 1] > offset; i--) {
-		const struct sym *x = &s->syms[s->by_offset[i - 1]];
+		struct sym *x = &s->syms[s->by_offset[i - 1]];
 
 		if (offset - x->offset < x->size) {
-			export_at(x, out);
+			export_at(f, x, out);
 			return true;
 		}
 	}
 	/* Assembly without .size: it covers all up to the next function. */
 	if (end > 0 && s->syms[s->by_offset[end - 1]].size == 0) {
-		export_at(&s->syms[s->by_offset[end - 1]], out);
+		export_at(f, &s->syms[s->by_offset[end - 1]], out);
 		return true;
 	}
 	return false;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * ELF files of a target: what functions they export, at which file offset, and which function an offset lies in.
- * Foreign data: every field is checked, a broken file is an error sentence and never a crash (fuzzed).
+ * Foreign data: every field is checked, a broken file is an error sentence and never a crash (fuzzed). One object is used
+ * by one thread at a time: look-ups build indexes. A file that is truncated while open raises SIGBUS, as in its users.
  */
 #ifndef HB_SYMBOLS_H
 #define HB_SYMBOLS_H
