@@ -100,10 +100,8 @@ static void print_text(const struct hb_survey *s)
 	for (u32 i = 0; i < n; i++)
 		print_row(&rows[i]);
 	if (hidden)
-		hb_warn("%u processes could not be inspected and may use an accelerator too; run as root, or "
-			"with "
-			"CAP_SYS_PTRACE",
-			hidden);
+		hb_warn("%u process%s may not be inspected and may use an accelerator too: %s", hidden,
+			hidden == 1 ? "" : "es", hb_process__denied_remedy());
 }
 
 /* ---- JSON ---- */

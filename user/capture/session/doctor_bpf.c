@@ -116,11 +116,15 @@ static bool drain(struct hb_doctor_bench *b)
 	return true;
 }
 
-static void no_ring(struct hb_diagnosis *out)
+static void untested(struct hb_diagnosis *out, const char *why)
 {
 	out->answer = HB_ANSWER_UNTESTED;
-	snprintf(out->detail, sizeof(out->detail),
-		 "not tested: without a ring buffer nothing can be delivered");
+	snprintf(out->detail, sizeof(out->detail), "not tested: %s", why);
+}
+
+static void no_ring(struct hb_diagnosis *out)
+{
+	untested(out, "without a ring buffer nothing can be delivered");
 }
 
 static void refused(struct hb_diagnosis *out, const char *what, int err)
@@ -143,6 +147,7 @@ static void test_load(struct hb_doctor_bench *b, struct hb_diagnosis *out)
 		refused(out, "bpf(BPF_PROG_LOAD)", fd);
 	} else {
 		hb_check__yes(out, "a program of type kprobe");
+		b->loads = true;
 		close(fd);
 	}
 }
@@ -327,7 +332,9 @@ static void test_uprobe(struct hb_doctor_bench *b, struct hb_diagnosis *out)
 
 static void test_uprobe_multi(struct hb_doctor_bench *b, struct hb_diagnosis *out)
 {
-	if (hb_attach__has_multi())
+	if (!b->loads)
+		untested(out, "no program can be loaded");
+	else if (hb_attach__has_multi())
 		hb_check__yes(out, "a second thread was seen");
 	else
 		hb_check__no(out,

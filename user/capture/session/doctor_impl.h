@@ -12,8 +12,9 @@ struct ring_buffer;
 struct hb_doctor_bench {
 	int ring; /* fd of a ring buffer map; -1: there is none */
 	struct ring_buffer *reader;
-	u64 seen; /* events that arrived */
-	u64 caps; /* effective capabilities */
+	u64 seen;   /* events that arrived */
+	bool loads; /* BPF programs can be loaded at all */
+	u64 caps;   /* effective capabilities */
 	const struct hb_process *self;
 };
 

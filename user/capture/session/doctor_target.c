@@ -35,7 +35,7 @@ static void access_row(struct hb_doctor *d, const struct hb_process *p)
 		return;
 	}
 	hb_check__no(row, "%s: %s", p->comm, strerror(-p->denied));
-	hb_check__remedy(row, "run as root, or with CAP_SYS_PTRACE");
+	hb_check__remedy(row, "%s", hb_process__denied_remedy());
 }
 
 static void machine_row(struct hb_doctor *d, const struct hb_process *p)

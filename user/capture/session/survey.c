@@ -182,10 +182,13 @@ static void free_row(struct hb_survey_row *row)
 static int what_stands_against_it(struct hb_survey_row *row)
 {
 	const struct hb_process *p = row->p;
+	char line[256];
 	int rc = 0;
 
-	if (p->denied)
-		rc = remark(row, "may not be inspected: run as root, or with CAP_SYS_PTRACE");
+	if (p->denied) {
+		snprintf(line, sizeof(line), "may not be inspected: %s", hb_process__denied_remedy());
+		rc = remark(row, line);
+	}
 	if (p->is_32bit && !rc)
 		rc = remark(row, "not a 64-bit program of this machine: cannot be traced");
 	if (p->seccomp && !rc)

@@ -210,6 +210,14 @@ struct hb_process *hb_process__peek(u32 pid)
 	return p;
 }
 
+const char *hb_process__denied_remedy(void)
+{
+	return geteuid()
+		   ? "run as root, or with CAP_SYS_PTRACE"
+		   : "it is protected even from root, by a security module, its user namespace or a missing "
+		     "CAP_SYS_PTRACE of this tool";
+}
+
 static int refuse(const struct hb_process *p, u32 pid, struct hb_error *e)
 {
 	u32 tgid = p ? 0 : hb_thread__pid(pid);
@@ -219,9 +227,8 @@ static int refuse(const struct hb_process *p, u32 pid, struct hb_error *e)
 				     "%u is a thread of process %u; name the process", pid, tgid);
 	if (!p)
 		return hb_error__set(e, HB_EXIT_TARGET, -ESRCH, "there is no process %u (any more)", pid);
-	return hb_error__set(e, HB_EXIT_TARGET, p->denied,
-			     "process %u (%s) may not be inspected: %s; run as root, or with CAP_SYS_PTRACE",
-			     pid, p->comm, strerror(-p->denied));
+	return hb_error__set(e, HB_EXIT_TARGET, p->denied, "process %u (%s) may not be inspected (%s): %s",
+			     pid, p->comm, strerror(-p->denied), hb_process__denied_remedy());
 }
 
 struct hb_process *hb_process__read(u32 pid, struct hb_error *e)

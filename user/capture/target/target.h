@@ -44,6 +44,8 @@ struct hb_process *hb_process__read(u32 pid, struct hb_error *e);
 struct hb_process *hb_process__peek(u32 pid);
 int hb_process__reload_maps(struct hb_process *p); /* fresh mappings; 0 or -errno */
 void hb_process__free(struct hb_process *p);
+/* What to do when the kernel lets us not look at a process, as words for a sentence. */
+const char *hb_process__denied_remedy(void);
 
 /* A path by which this process's mapped file can be opened from here: /proc/PID/map_files/A-B when permitted, else
  * /proc/PID/root/PATH when it is the same file, else PATH itself on the same condition. 0, -ESTALE when another file
