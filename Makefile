@@ -100,7 +100,7 @@ $(B)/gen/%.o: $(B)/gen/%.c
 	$(CC) $(CSTD) $(CPPFLAGS) $(CFLAGS) $(WARN) -MMD -MP -c $< -o $@
 $(B)/libhb.a: $(OBJ) $(GEN_OBJ)
 	@rm -f $@
-	ar rcs $@ $^
+	ar qcs $@ $^
 $(B)/herschel-bpf: $(B)/user/main.o $(B)/libhb.a
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 

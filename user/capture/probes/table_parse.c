@@ -506,7 +506,7 @@ int hb_table__parse(const char *name, const char *text, size_t size, struct hb_r
 		pos += len + 1;
 	}
 	if (rc) {
-		hb_rows__free(s->rows, s->n);
+		hb_row_list__free(s->rows, s->n);
 	} else {
 		*rows = s->rows;
 		*n = s->n;

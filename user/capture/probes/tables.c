@@ -27,7 +27,7 @@ struct hb_tables *hb_tables__new(void)
 	return calloc(1, sizeof(struct hb_tables));
 }
 
-void hb_rows__free(struct hb_row *rows, u32 n)
+void hb_row_list__free(struct hb_row *rows, u32 n)
 {
 	for (u32 i = 0; i < n; i++) {
 		free(rows[i].library);
@@ -42,7 +42,7 @@ void hb_tables__free(struct hb_tables *t)
 {
 	if (!t)
 		return;
-	hb_rows__free(t->rows, t->n);
+	hb_row_list__free(t->rows, t->n);
 	for (u32 i = 0; i < t->n_names; i++)
 		free(t->names[i]);
 	free(t->names);
@@ -88,7 +88,7 @@ int hb_tables__add_text(struct hb_tables *t, const char *name, const char *text,
 	else if (n && !(all = reallocarray(fresh, t->n + n, sizeof(*all))))
 		rc = hb_error__nomem(e, "a probe table");
 	if (rc || !n) {
-		hb_rows__free(fresh, n);
+		hb_row_list__free(fresh, n);
 		return rc;
 	}
 	if (t->n)

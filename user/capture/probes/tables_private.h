@@ -12,6 +12,6 @@
  */
 int hb_table__parse(const char *name, const char *text, size_t size, struct hb_row **rows, u32 *n,
 		    struct hb_error *e);
-void hb_rows__free(struct hb_row *rows, u32 n);
+void hb_row_list__free(struct hb_row *rows, u32 n);
 
 #endif
