@@ -94,7 +94,8 @@ int process_exec(u64 *ctx)
 	return 0;
 }
 
-/* As wait(2) reports it: the group's code when it was ended as a group, else that of the leader. */
+/* As wait(2) reports it: the group's code when it was ended as a group (since 5.16 its last thread counts as
+ * that), else the leader's. */
 static __always_inline u32 exit_group_code(struct task_struct *p)
 {
 	if (BPF_CORE_READ(p, signal, flags) & 0x4) /* SIGNAL_GROUP_EXIT */

@@ -55,7 +55,7 @@ struct rig {
 	struct herschel *skel;
 	struct ring_buffer *rb;
 	int fds[HB_MAX_RINGS];
-	unsigned n_rings;
+	unsigned n_rings, ring_bytes;
 	struct bpf_link *links[16];
 	unsigned n_links;
 	struct rig_record *rec;
@@ -70,6 +70,7 @@ static inline struct rig *rig__open(void)
 	struct bpf_program *p;
 
 	assert_non_null(r);
+	r->ring_bytes = 4 << 20;
 	r->skel = herschel__open();
 	assert_non_null(r->skel);
 	assert_int_equal(hb_kernel_knobs__read(&k), 0);
@@ -94,7 +95,7 @@ static inline int rig__take(void *arg, void *data, size_t size)
 	return 0;
 }
 
-static inline void rig__rings(struct rig *r, unsigned bytes)
+static inline void rig__rings(struct rig *r)
 {
 	int fd;
 
@@ -103,7 +104,7 @@ static inline void rig__rings(struct rig *r, unsigned bytes)
 		r->n_rings = HB_MAX_RINGS;
 	r->skel->rodata->hb_n_rings = r->n_rings;
 	for (unsigned i = 0; i < r->n_rings; i++) {
-		fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "hb_ring", 0, 0, bytes, NULL);
+		fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "hb_ring", 0, 0, r->ring_bytes, NULL);
 		assert_true(fd >= 0);
 		r->fds[i] = fd;
 	}
@@ -114,7 +115,7 @@ static inline void rig__start(struct rig *r)
 {
 	struct bpf_program *p;
 
-	rig__rings(r, 4 << 20);
+	rig__rings(r);
 	assert_int_equal(herschel__load(r->skel), 0);
 	for (u32 i = 0; i < r->n_rings; i++) {
 		assert_int_equal(

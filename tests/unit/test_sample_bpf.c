@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* bpf/sample.bpf.c and its ticks, on a child that burns CPU in a known function, and in the kernel. */
+#include "bpf_rig.h"
+
+#include "capture/session/sampling.h"
+#include <time.h>
+
+#define FREQ 499
+#define BURN 600000000ULL /* ns of its own CPU time */
+
+struct run {
+	struct rig *r;
+	struct rig_child c;
+};
+
+#define BUSY __attribute__((noinline, optimize("no-omit-frame-pointer", "no-optimize-sibling-calls")))
+/* A leaf without calls, so that all its samples lie in itself. */
+BUSY static u64 burn(u64 x)
+{
+	for (unsigned i = 0; i < 3000000; i++)
+		x = x * 6364136223846793005ULL + 1442695040888963407ULL;
+	return x;
+}
+
+BUSY static u64 burn_for(_Atomic u64 *slot)
+{
+	u64 x = 1;
+
+	while (hb_clock__read(CLOCK_THREAD_CPUTIME_ID) < BURN)
+		x = burn(x) + 1;
+	return x;
+}
+
+BUSY static int burn_user(_Atomic u64 *slot)
+{
+	slot[1] = burn_for(slot);
+	slot[0] = hb_clock__read(CLOCK_THREAD_CPUTIME_ID);
+	return 0;
+}
+
+static int burn_kernel(_Atomic u64 *slot)
+{
+	int fd = open("/dev/zero", O_RDONLY);
+	char *buf = malloc(8 << 20);
+
+	while (buf && hb_clock__read(CLOCK_THREAD_CPUTIME_ID) < BURN)
+		if (read(fd, buf, 8 << 20) <= 0)
+			return 1;
+	free(buf);
+	slot[0] = hb_clock__read(CLOCK_THREAD_CPUTIME_ID);
+	return 0;
+}
+
+static struct run run(int (*fn)(_Atomic u64 *))
+{
+	struct hb_error e = {0};
+	struct hb_sampling *s;
+	struct run x = {.c = rig_child__fork(fn), .r = rig__open()};
+
+	bpf_program__set_autoload(x.r->skel->progs.sample, true);
+	x.r->skel->rodata->hb_sample_period = hb_sampling__period(FREQ);
+	rig__start(x.r);
+	s = hb_sampling__new(bpf_program__fd(x.r->skel->progs.sample), FREQ, &e);
+	if (!s)
+		fail_msg("%s", e.text);
+	assert_true(hb_sampling__cpus(s) >= 1);
+	rig__target(x.r, x.c.pid, 0);
+	rig_child__go(&x.c);
+	assert_int_equal(rig_child__wait(&x.c), 0);
+	hb_sampling__free(s);
+	rig__drain(x.r);
+	assert_int_equal(rig__lost(x.r, HB_LOSS_RING_FULL, HB_TYPE_sample), 0);
+	return x;
+}
+
+static void done(struct run *x)
+{
+	rig__free(x->r);
+	rig_child__drop(&x->c);
+}
+
+static bool lies_in(u64 addr, const void *fn)
+{
+	return addr >= (u64)fn && addr < (u64)fn + 200;
+}
+
+static u32 frames(struct run *x, u32 raw, u64 addr[HB_STACK_DEPTH])
+{
+	u32 key = raw - 1, n = 0;
+
+	memset(addr, 0, HB_STACK_DEPTH * sizeof(u64));
+	assert_int_not_equal(raw, 0);
+	assert_int_equal(bpf_map_lookup_elem(bpf_map__fd(x->r->skel->maps.stacks), &key, addr), 0);
+	while (n < HB_STACK_DEPTH && addr[n])
+		n++;
+	return n;
+}
+
+static bool stack_has(const u64 *addr, u32 depth, const void *fn)
+{
+	for (u32 i = 0; i < depth; i++)
+		if (lies_in(addr[i], fn))
+			return true;
+	return false;
+}
+
+static void samples_lie_in_the_busy_function(void **state)
+{
+	u64 addr[HB_STACK_DEPTH], weight = 0;
+	u32 depth;
+	unsigned pos = 0, n = 0, hot = 0, called = 0;
+	struct rig_record *s;
+	struct run x;
+
+	RIG_NEEDS_ROOT();
+	x = run(burn_user);
+	while ((s = rig__next(x.r, &pos, HB_TYPE_sample, 0))) {
+		assert_int_equal(s->w.pid, x.c.pid);
+		assert_int_equal(s->sample.cpu, s->w.cpu & 255);
+		n++;
+		weight += s->sample.weight;
+		if (!lies_in(s->sample.ip, burn))
+			continue;
+		hot++;
+		assert_int_equal(s->sample.mode, HB_CPUMODE_USER);
+		assert_int_equal(s->sample.sysno, HB_SYSNO_NONE);
+		assert_int_equal(s->sample.kstack, 0);
+		depth = frames(&x, s->sample.stack, addr);
+		assert_int_equal(addr[0], s->sample.ip);
+		called += stack_has(addr, depth, burn_user);
+	}
+	print_message(
+	    "%u samples, %u in the function, %u under the thread's main one, weight %.0f ms of %.0f ms CPU\n",
+	    n, hot, called, (double)weight / 1e6, (double)x.c.slot[0] / 1e6);
+	assert_true(n > 10);
+	assert_true(hot * 10 > n * 8);
+	assert_true(called * 10 > hot * 9);
+	/* What samples stand for is the CPU time that the kernel counted: sanity, not precision. */
+	assert_true(weight > x.c.slot[0] / 2 && weight < x.c.slot[0] * 2);
+	done(&x);
+}
+
+static void kernel_samples_name_the_call(void **state)
+{
+	u64 addr[HB_STACK_DEPTH];
+	unsigned pos = 0, n = 0, reads = 0;
+	struct rig_record *s;
+	struct run x;
+
+	RIG_NEEDS_ROOT();
+	x = run(burn_kernel);
+	while ((s = rig__next(x.r, &pos, HB_TYPE_sample, 0))) {
+		if (s->sample.mode != HB_CPUMODE_KERNEL)
+			continue;
+		n++;
+		assert_true((s64)s->sample.ip < 0); /* the upper half is the kernel's */
+		assert_true(frames(&x, s->sample.kstack, addr) > 1);
+		assert_true((s64)addr[0] < 0);
+		reads += s->sample.sysno == SYS_read;
+	}
+	assert_true(n > 10);
+	assert_true(reads * 10 > n * 8);
+	done(&x);
+}
+
+static void frequencies_out_of_range_are_refused(void **state)
+{
+	struct hb_error e = {0};
+
+	assert_null(hb_sampling__new(-1, 0, &e));
+	assert_int_equal(e.exit, HB_EXIT_USAGE);
+	hb_error__clear(&e);
+	assert_null(hb_sampling__new(-1, HB_SAMPLING_MAX_FREQ + 1, &e));
+	assert_int_equal(e.exit, HB_EXIT_USAGE);
+	assert_non_null(strstr(e.text, "10001"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(samples_lie_in_the_busy_function),
+	    cmocka_unit_test(kernel_samples_name_the_call),
+	    cmocka_unit_test(frequencies_out_of_range_are_refused),
+	};
+
+	return cmocka_run_group_tests_name("sample.bpf", tests, NULL, NULL);
+}
