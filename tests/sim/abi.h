@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The part of the CUDA and NCCL binary interface that the simulated accelerator serves, in words of our own,
+ * so that it builds on a machine without the toolkit. Compiled with HB_SIM_REAL_HEADERS the real headers are
+ * used instead, and every constant, layout and prototype here is checked against them (tests/sim/test_abi.c).
+ */
+#ifndef HB_SIM_ABI_H
+#define HB_SIM_ABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define HB_ABI_CUDA_VERSION 13000
+#define HB_ABI_NCCL_VERSION 22809
+
+#define HB_ABI_CU_CONSTANTS(C)                                                                               \
+	C(CUDA_SUCCESS, 0)                                                                                   \
+	C(CUDA_ERROR_INVALID_VALUE, 1)                                                                       \
+	C(CUDA_ERROR_OUT_OF_MEMORY, 2)                                                                       \
+	C(CUDA_ERROR_NOT_INITIALIZED, 3)                                                                     \
+	C(CUDA_ERROR_DEINITIALIZED, 4)                                                                       \
+	C(CUDA_ERROR_NO_DEVICE, 100)                                                                         \
+	C(CUDA_ERROR_INVALID_DEVICE, 101)                                                                    \
+	C(CUDA_ERROR_INVALID_IMAGE, 200)                                                                     \
+	C(CUDA_ERROR_INVALID_CONTEXT, 201)                                                                   \
+	C(CUDA_ERROR_INVALID_HANDLE, 400)                                                                    \
+	C(CUDA_ERROR_ILLEGAL_STATE, 401)                                                                     \
+	C(CUDA_ERROR_NOT_FOUND, 500)                                                                         \
+	C(CUDA_ERROR_NOT_READY, 600)                                                                         \
+	C(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, 712)                                                    \
+	C(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, 713)                                                        \
+	C(CUDA_ERROR_NOT_SUPPORTED, 801)                                                                     \
+	C(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, 900)                                                        \
+	C(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, 901)                                                        \
+	C(CUDA_ERROR_STREAM_CAPTURE_MERGE, 902)                                                              \
+	C(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, 903)                                                          \
+	C(CUDA_ERROR_STREAM_CAPTURE_UNJOINED, 904)                                                           \
+	C(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, 906)                                                           \
+	C(CUDA_ERROR_CAPTURED_EVENT, 907)                                                                    \
+	C(CUDA_ERROR_UNKNOWN, 999)                                                                           \
+	C(CU_STREAM_NON_BLOCKING, 1)                                                                         \
+	C(CU_STREAM_CAPTURE_STATUS_NONE, 0)                                                                  \
+	C(CU_STREAM_CAPTURE_STATUS_ACTIVE, 1)                                                                \
+	C(CU_STREAM_CAPTURE_STATUS_INVALIDATED, 2)                                                           \
+	C(CU_EVENT_BLOCKING_SYNC, 1)                                                                         \
+	C(CU_EVENT_DISABLE_TIMING, 2)                                                                        \
+	C(CU_CTX_SCHED_SPIN, 1)                                                                              \
+	C(CU_CTX_SCHED_YIELD, 2)                                                                             \
+	C(CU_CTX_SCHED_BLOCKING_SYNC, 4)                                                                     \
+	C(CU_CTX_SCHED_MASK, 7)                                                                              \
+	C(CU_GET_PROC_ADDRESS_SUCCESS, 0)                                                                    \
+	C(CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND, 1)                                                           \
+	C(CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, 2)                                                  \
+	C(CU_MEMORYTYPE_HOST, 1)                                                                             \
+	C(CU_MEMORYTYPE_DEVICE, 2)                                                                           \
+	C(CU_POINTER_ATTRIBUTE_CONTEXT, 1)                                                                   \
+	C(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, 2)                                                               \
+	C(CU_POINTER_ATTRIBUTE_DEVICE_POINTER, 3)                                                            \
+	C(CU_POINTER_ATTRIBUTE_HOST_POINTER, 4)                                                              \
+	C(CU_POINTER_ATTRIBUTE_IS_MANAGED, 8)                                                                \
+	C(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, 9)                                                            \
+	C(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1)                                                      \
+	C(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, 2)                                                            \
+	C(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, 3)                                                            \
+	C(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, 4)                                                            \
+	C(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, 8)                                                \
+	C(CU_DEVICE_ATTRIBUTE_WARP_SIZE, 10)                                                                 \
+	C(CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 13)                                                                \
+	C(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 16)                                                      \
+	C(CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 41)                                                        \
+	C(CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, 40)                                                        \
+	C(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 75)                                                  \
+	C(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 76)                                                  \
+	C(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 97)
+
+#define HB_ABI_RT_CONSTANTS(C)                                                                               \
+	C(cudaSuccess, 0)                                                                                    \
+	C(cudaErrorInvalidValue, 1)                                                                          \
+	C(cudaErrorMemoryAllocation, 2)                                                                      \
+	C(cudaErrorInitializationError, 3)                                                                   \
+	C(cudaErrorInvalidMemcpyDirection, 21)                                                               \
+	C(cudaErrorInsufficientDriver, 35)                                                                   \
+	C(cudaErrorMissingConfiguration, 52)                                                                 \
+	C(cudaErrorInvalidDeviceFunction, 98)                                                                \
+	C(cudaErrorInvalidDevice, 101)                                                                       \
+	C(cudaErrorInvalidResourceHandle, 400)                                                               \
+	C(cudaErrorNotReady, 600)                                                                            \
+	C(cudaErrorSymbolNotFound, 500)                                                                      \
+	C(cudaErrorNotSupported, 801)                                                                        \
+	C(cudaErrorUnknown, 999)                                                                             \
+	C(cudaMemcpyHostToHost, 0)                                                                           \
+	C(cudaMemcpyHostToDevice, 1)                                                                         \
+	C(cudaMemcpyDeviceToHost, 2)                                                                         \
+	C(cudaMemcpyDeviceToDevice, 3)                                                                       \
+	C(cudaMemcpyDefault, 4)                                                                              \
+	C(cudaMemoryTypeUnregistered, 0)                                                                     \
+	C(cudaMemoryTypeHost, 1)                                                                             \
+	C(cudaMemoryTypeDevice, 2)                                                                           \
+	C(cudaMemoryTypeManaged, 3)
+
+#define HB_ABI_NCCL_CONSTANTS(C)                                                                             \
+	C(ncclSuccess, 0)                                                                                    \
+	C(ncclUnhandledCudaError, 1)                                                                         \
+	C(ncclSystemError, 2)                                                                                \
+	C(ncclInternalError, 3)                                                                              \
+	C(ncclInvalidArgument, 4)                                                                            \
+	C(ncclInvalidUsage, 5)                                                                               \
+	C(ncclRemoteError, 6)                                                                                \
+	C(ncclInProgress, 7)
+
+#ifdef HB_SIM_REAL_HEADERS
+/* Internal versions: without it cuda.h renames the plain names by macro to the newest version. */
+#define __CUDA_API_VERSION_INTERNAL
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+#if __has_include(<nccl.h>)
+#include <nccl.h>
+#define HB_SIM_REAL_NCCL 1
+#endif
+#else
+#define HB_ABI_CONSTANT(name, value) name = value,
+enum { HB_ABI_CU_CONSTANTS(HB_ABI_CONSTANT) };
+enum { HB_ABI_RT_CONSTANTS(HB_ABI_CONSTANT) };
+
+typedef int CUresult, CUdevice, CUdevice_attribute, CUfunction_attribute, CUpointer_attribute,
+    CUstreamCaptureMode, CUstreamCaptureStatus, CUdriverProcAddressQueryResult, CUjit_option, CUlibraryOption;
+typedef unsigned long long CUdeviceptr;
+typedef struct CUctx_st *CUcontext;
+typedef struct CUmod_st *CUmodule;
+typedef struct CUlib_st *CUlibrary;
+typedef struct CUkern_st *CUkernel;
+typedef struct CUfunc_st *CUfunction;
+typedef struct CUstream_st *CUstream;
+typedef struct CUevent_st *CUevent;
+typedef struct CUgraph_st *CUgraph;
+typedef struct CUgraphNode_st *CUgraphNode;
+typedef struct CUgraphExec_st *CUgraphExec;
+typedef void (*CUhostFn)(void *userData);
+typedef struct {
+	char bytes[16];
+} CUuuid;
+typedef struct CUlaunchAttribute_st CUlaunchAttribute;
+typedef struct CUgraphExecUpdateResultInfo_st CUgraphExecUpdateResultInfo;
+
+typedef struct {
+	unsigned int gridDimX, gridDimY, gridDimZ;
+	unsigned int blockDimX, blockDimY, blockDimZ;
+	unsigned int sharedMemBytes;
+	CUstream hStream;
+	CUlaunchAttribute *attrs;
+	unsigned int numAttrs;
+} CUlaunchConfig;
+
+typedef struct {
+	unsigned long long flags;
+	CUstream hUploadStream;
+	CUgraphNode hErrNode_out;
+	int result_out;
+} CUDA_GRAPH_INSTANTIATE_PARAMS;
+
+typedef int cudaError_t;
+typedef CUstream cudaStream_t;
+typedef CUevent cudaEvent_t;
+typedef CUgraph cudaGraph_t;
+typedef CUgraphNode cudaGraphNode_t;
+typedef CUgraphExec cudaGraphExec_t;
+typedef CUkernel cudaKernel_t;
+typedef CUhostFn cudaHostFn_t;
+/* Enumerations passed as int: their constants are in the lists above. */
+enum cudaMemcpyKind { HB_ABI_MEMCPY_KIND_ };
+enum cudaStreamCaptureMode { HB_ABI_CAPTURE_MODE_ };
+enum cudaStreamCaptureStatus { HB_ABI_CAPTURE_STATUS_ };
+enum cudaDeviceAttr { HB_ABI_DEVICE_ATTR_ };
+enum cudaFuncAttribute { HB_ABI_FUNC_ATTR_ };
+enum cudaDriverEntryPointQueryResult { HB_ABI_ENTRY_POINT_ };
+enum cudaMemoryType { HB_ABI_MEMORY_TYPE_ };
+typedef struct {
+	unsigned int x, y, z;
+} dim3;
+struct cudaLaunchAttribute_st;
+typedef struct {
+	dim3 gridDim, blockDim;
+	size_t dynamicSmemBytes;
+	cudaStream_t stream;
+	struct cudaLaunchAttribute_st *attrs;
+	unsigned int numAttrs;
+} cudaLaunchConfig_t;
+struct cudaPointerAttributes {
+	enum cudaMemoryType type;
+	int device;
+	void *devicePointer, *hostPointer;
+	long reserved[8];
+};
+#endif
+
+#ifndef HB_SIM_REAL_NCCL
+#ifndef HB_ABI_CONSTANT
+#define HB_ABI_CONSTANT(name, value) name = value,
+#endif
+enum { HB_ABI_NCCL_CONSTANTS(HB_ABI_CONSTANT) };
+typedef struct ncclComm *ncclComm_t;
+typedef int ncclResult_t, ncclDataType_t, ncclRedOp_t;
+typedef struct {
+	char internal[128];
+} ncclUniqueId;
+typedef struct ncclConfig_st ncclConfig_t;
+#endif
+
+#endif

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <fnmatch.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "sim.h"
+
+#define GB	  1000000000ull
+#define MAX_RULES 256
+
+/* Defaults: order of magnitude of an H100 on PCIe 5 with NVLink. */
+struct hb_costs hb_costs = {
+    .launch_ns = 2500,
+    .graph_launch_ns = 5000,
+    .kernel_ns = 5000,
+    .node_ns = 1000,
+    .copy_ns = 2000,
+    .h2d_bps = 50 * GB,
+    .d2h_bps = 50 * GB,
+    .d2d_bps = 1500 * GB,
+    .pageable_bps = 6 * GB,
+    .event_ns = 700,
+    .coll_ns = 10000,
+    .coll_bps = 300 * GB,
+    .alloc_ns = 20000,
+    .memory = 80ull << 30,
+    .devices = 8,
+    .queue = 1024,
+};
+
+#define KEY(name)                                                                                            \
+	{                                                                                                    \
+#name, offsetof(struct hb_costs, name)                                                       \
+	}
+static const struct {
+	const char *name;
+	size_t at;
+} keys[] = {
+    KEY(launch_ns), KEY(graph_launch_ns), KEY(kernel_ns),    KEY(node_ns),  KEY(copy_ns), KEY(h2d_bps),
+    KEY(d2h_bps),   KEY(d2d_bps),	  KEY(pageable_bps), KEY(event_ns), KEY(coll_ns), KEY(coll_bps),
+    KEY(alloc_ns),  KEY(memory),	  KEY(devices),	     KEY(queue),
+};
+
+static struct {
+	char glob[120];
+	u64 ns;
+} rules[MAX_RULES];
+static u32 n_rules;
+
+static void complain(const char *what)
+{
+	fprintf(stderr, "simulated accelerator: HB_SIM_COSTS: not understood: %.100s\n", what);
+}
+
+static void set(const char *key, const char *value)
+{
+	char *end;
+	double v = strtod(value, &end);
+
+	if (end == value || v < 0) {
+		complain(key);
+		return;
+	}
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
+		if (!strcmp(keys[i].name, key)) {
+			*(u64 *)((char *)&hb_costs + keys[i].at) = (u64)v;
+			return;
+		}
+	complain(key);
+}
+
+/* "key=value", "key value" or "kernel GLOB ns"; '#' starts a comment. */
+static void line(char *s)
+{
+	char *save = NULL, *a, *b, *c;
+
+	s[strcspn(s, "#\n")] = 0;
+	a = strtok_r(s, "= \t", &save);
+	if (!a)
+		return;
+	b = strtok_r(NULL, "= \t", &save);
+	c = strtok_r(NULL, "= \t", &save);
+	if (b && c && !strcmp(a, "kernel") && n_rules < MAX_RULES) {
+		snprintf(rules[n_rules].glob, sizeof(rules[0].glob), "%s", b);
+		rules[n_rules++].ns = strtoull(c, NULL, 10);
+	} else if (b) {
+		set(a, b);
+	} else {
+		complain(a);
+	}
+}
+
+static void load_file(FILE *f)
+{
+	char buf[512];
+
+	while (fgets(buf, sizeof(buf), f))
+		line(buf);
+	fclose(f);
+}
+
+static void load(void)
+{
+	const char *spec = getenv("HB_SIM_COSTS");
+	char *copy, *save = NULL;
+	FILE *f;
+
+	if (!spec || !*spec)
+		return;
+	f = strchr(spec, '=') ? NULL : fopen(spec, "re");
+	if (f) {
+		load_file(f);
+		return;
+	}
+	copy = strdup(spec);
+	for (char *t = copy ? strtok_r(copy, ",;\n", &save) : NULL; t; t = strtok_r(NULL, ",;\n", &save))
+		line(t);
+	free(copy);
+}
+
+static void check(void)
+{
+	if (!hb_costs.queue || hb_costs.queue > 65536)
+		hb_costs.queue = 1024;
+	if (hb_costs.devices > 64)
+		hb_costs.devices = 64;
+	if (!hb_costs.event_ns)
+		hb_costs.event_ns = 1;
+}
+
+void hb_costs__load(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, load);
+	check();
+}
+
+u64 hb_costs__kernel(const char *name)
+{
+	for (u32 i = 0; i < n_rules; i++)
+		if (!fnmatch(rules[i].glob, name, 0))
+			return rules[i].ns;
+	return hb_costs.kernel_ns;
+}
+
+void hb_costs__spin(u64 since, u64 ns)
+{
+	while (ns && hb_now() - since < ns)
+#ifdef __x86_64__
+		__builtin_ia32_pause();
+#else
+		;
+#endif
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "sim.h"
+
+CUresult hb_event__create(u32 flags, struct hb_event **out)
+{
+	struct hb_ctx *ctx;
+	CUresult r = hb_ctx__need(&ctx);
+
+	if (r)
+		return r;
+	*out = hb_handle__new(HB_EVENT);
+	if (!*out)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	(*out)->flags = flags;
+	return CUDA_SUCCESS;
+}
+
+CUresult hb_event__record(struct hb_event *e, struct hb_stream *s)
+{
+	struct hb_work w = {.op = HB_OP_EVENT, .cost = hb_costs.event_ns};
+	CUresult r = hb_stream__enqueue(s, &w);
+
+	if (r)
+		return r;
+	hb_lock();
+	e->recorded = true;
+	e->capture = s->capture;
+	e->capture_id = s->capture_id;
+	if (!s->capture)
+		e->when = s->tail;
+	hb_unlock();
+	return CUDA_SUCCESS;
+}
+
+CUresult hb_event__query(struct hb_event *e)
+{
+	CUresult r;
+	u64 now = hb_now();
+
+	hb_lock();
+	if (e->capture)
+		r = CUDA_ERROR_CAPTURED_EVENT;
+	else
+		r = hb_moment__passed(&e->when, now) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+	hb_unlock();
+	return r;
+}
+
+CUresult hb_event__sync(struct hb_event *e)
+{
+	struct hb_moment m;
+	bool captured;
+
+	hb_lock();
+	m = e->when;
+	captured = e->capture != NULL;
+	hb_unlock();
+	if (captured)
+		return CUDA_ERROR_CAPTURED_EVENT;
+	hb_moment__wait(&m, e->flags & CU_EVENT_BLOCKING_SYNC ? CU_CTX_SCHED_BLOCKING_SYNC : 0);
+	return CUDA_SUCCESS;
+}
+
+CUresult hb_event__elapsed(float *ms, struct hb_event *a, struct hb_event *b)
+{
+	u64 ta, tb, now = hb_now();
+
+	if (!ms)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!a->recorded || !b->recorded || ((a->flags | b->flags) & CU_EVENT_DISABLE_TIMING))
+		return CUDA_ERROR_INVALID_HANDLE;
+	if (!hb_moment__known(&a->when, &ta) || !hb_moment__known(&b->when, &tb) || ta > now || tb > now)
+		return CUDA_ERROR_NOT_READY;
+	*ms = (float)(((double)tb - (double)ta) / 1e6);
+	return CUDA_SUCCESS;
+}
+
+/* An event recorded in a capturing stream takes the waiting stream into that capture. */
+static CUresult join_capture(struct hb_stream *s, struct hb_event *e)
+{
+	if (s->capture && s->capture != e->capture)
+		return CUDA_ERROR_STREAM_CAPTURE_MERGE;
+	if (!s->capture) {
+		s->capture = e->capture;
+		s->capture_id = e->capture_id;
+		s->capture_origin = false;
+		s->capture_broken = false;
+	}
+	return CUDA_SUCCESS;
+}
+
+CUresult hb_stream__wait_event(struct hb_stream *s, struct hb_event *e)
+{
+	CUresult r = CUDA_SUCCESS;
+	struct hb_graph *g;
+
+	hb_lock();
+	g = hb_handle__get(e->capture, HB_GRAPH);
+	if (g && g->capture_id && g->capture_id == e->capture_id)
+		r = join_capture(s, e);
+	else if (e->recorded && !e->capture)
+		hb_moment__join(&s->tail, &e->when);
+	hb_unlock();
+	return r;
+}

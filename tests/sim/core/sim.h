@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Core of the simulated accelerator: what devices, contexts, memory, streams, events, graphs and collectives
+ * do, and when. It lives in libcuda.so.1, as the real driver does; the other libraries are thin fronts that
+ * reach it by exported libcuda functions and, for what a real library would do by itself (truth log, meeting
+ * of ranks), by the table hb_sim_core. Results are CUDA driver codes (abi.h).
+ *
+ * Time: there are no worker threads. A stream is a queue with the moment its last operation ends; the moment
+ * follows CLOCK_MONOTONIC, and whoever synchronises sleeps until it has come. One lock guards all of it: the
+ * work under it is some tens of nanoseconds.
+ */
+#ifndef HB_SIM_H
+#define HB_SIM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stddef.h>
+#include <time.h>
+#include "../abi.h"
+
+typedef uint64_t u64;
+typedef uint32_t u32;
+typedef uint16_t u16;
+typedef uint8_t u8;
+typedef int32_t s32;
+
+static inline u64 hb_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (u64)t.tv_sec * 1000000000u + (u64)t.tv_nsec;
+}
+
+/* ---- truth log (truth.c): one record per API call, file format in truth.h ---- */
+
+enum hb_layer { HB_DRIVER = 1, HB_RUNTIME = 2, HB_LIBRARY = 3 };
+
+struct hb_call { /* a call in progress, on the caller's stack */
+	struct hb_truth_record *rec;
+	u64 enter;
+};
+
+/* Names of a front's functions; returns the id of names[0]. Names are written to the log of this process. */
+u32 hb_truth__register(enum hb_layer layer, const char *const *names, u32 n);
+void hb_truth__enter(struct hb_call *c, u32 function);
+void hb_truth__leave(struct hb_call *c, s32 result, u64 stream, u64 bytes);
+
+/* ---- handles (handle.c): objects live in one arena, so that any number a caller passes can be checked ----
+ */
+
+enum hb_kind { HB_FREE, HB_CTX, HB_STREAM, HB_EVENT, HB_GRAPH, HB_EXEC, HB_MODULE, HB_FUNCTION };
+
+struct hb_obj {
+	u32 kind;
+	u32 generation; /* counts the lives of this slot */
+	struct hb_obj *next;
+};
+#define HB_OBJ_SIZE 256
+
+void *hb_handle__new(enum hb_kind kind);		/* zeroed, or NULL */
+void *hb_handle__get(const void *h, enum hb_kind kind); /* NULL when h is no live object of that kind */
+void hb_handle__free(void *obj);
+u32 hb_handle__live(enum hb_kind kind);
+
+/* ---- costs (cost.c): HB_SIM_COSTS, a file or "key=value,..." ---- */
+
+struct hb_costs {
+	u64 launch_ns;				     /* host time of a launch */
+	u64 graph_launch_ns;			     /* host time of a graph launch */
+	u64 kernel_ns;				     /* device time of a kernel without a row of its own */
+	u64 node_ns;				     /* device time added per graph node */
+	u64 copy_ns;				     /* latency of a copy */
+	u64 h2d_bps, d2h_bps, d2d_bps, pageable_bps; /* bytes/s */
+	u64 event_ns; /* device time of an event record: never 0 (elapsed times are divided by) */
+	u64 coll_ns;  /* latency of a collective */
+	u64 coll_bps;
+	u64 alloc_ns; /* host time of an allocation */
+	u64 memory;   /* bytes of a device */
+	u64 devices;
+	u64 queue; /* launches a stream holds before the caller blocks */
+};
+extern struct hb_costs hb_costs;
+void hb_costs__load(void); /* idempotent */
+u64 hb_costs__kernel(const char *name);
+void hb_costs__spin(u64 since, u64 ns); /* the host is busy until since + ns */
+static inline u64 hb_costs__transfer(u64 bytes, u64 bps)
+{
+	return bps ? (u64)((double)bytes * 1e9 / (double)bps) : 0;
+}
+
+/* ---- moments: a time that may depend on a collective that other ranks have not reached yet ---- */
+
+struct hb_rdv;
+struct hb_moment { /* max(at, end of operation seq of channel chan + plus) */
+	u64 at, plus, seq;
+	struct hb_rdv *rdv; /* NULL: at alone */
+	u32 chan;
+	u32 pad;
+};
+
+bool hb_moment__known(struct hb_moment *m, u64 *ns); /* folds a resolved dependency into `at` */
+bool hb_moment__passed(struct hb_moment *m, u64 now);
+void hb_moment__wait(const struct hb_moment *m, u32 sched); /* sched: CU_CTX_SCHED_*; 0 as HB_SIM_SYNC says */
+void hb_moment__join(struct hb_moment *m, const struct hb_moment *other);
+void hb_moment__advance(struct hb_moment *m, u64 now, u64 cost);
+
+/* ---- meeting of ranks (rendezvous.c): a shared-memory object per communicator ---- */
+
+struct hb_rdv *hb_rdv__open(const char id[128], u32 nranks, u32 rank,
+			    int *err); /* waits for all ranks; err -errno */
+void hb_rdv__close(struct hb_rdv *r);
+void hb_rdv__abort(struct hb_rdv *r); /* waiting for others ends at once, here and in the other ranks */
+bool hb_rdv__aborted(const struct hb_rdv *r);
+/* Channel 0 joins all ranks; others join two. */
+u32 hb_rdv__pair(const struct hb_rdv *r, u32 from, u32 to);
+/* This rank arrives at its next operation on the channel when *m has come; *m becomes the end of that
+ * operation. */
+void hb_rdv__arrive(struct hb_rdv *r, u32 chan, struct hb_moment *m, u64 cost);
+bool hb_rdv__end(struct hb_rdv *r, u32 chan, u64 seq, u64 *ns);
+void hb_rdv__wait(struct hb_rdv *r, u32 chan, u64 seq, u64 ns); /* until the end is known, at most ns */
+
+/* What a collective kernel carries to the driver in its first kernel parameter. */
+#define HB_COLL_MAGIC 0x4c4c4f4342485343ull
+#define HB_COLL_OPS   64
+struct hb_coll_op {
+	u32 chan, pad;
+	u64 cost;
+};
+struct hb_coll {
+	u64 magic;
+	struct hb_rdv *rdv;
+	u32 n, pad;
+	struct hb_coll_op op[HB_COLL_OPS];
+};
+
+/* ---- devices and contexts (device.c) ---- */
+
+struct hb_stream;
+struct hb_ctx {
+	struct hb_obj obj;
+	int device;
+	u32 flags;
+	u32 refs; /* of a primary context */
+	bool primary, active;
+	struct hb_stream *streams; /* all that were made in it */
+	struct hb_stream *legacy;  /* the NULL stream */
+};
+
+void hb_lock(void);
+void hb_unlock(void);
+CUresult hb_device__init(void); /* cuInit */
+CUresult
+hb_device__ready(void); /* NOT_INITIALIZED before cuInit, and in the child of an initialised process */
+int hb_device__count(void);
+bool hb_device__valid(int device);
+CUresult hb_device__attribute(int device, int attribute, int *value);
+CUresult hb_ctx__retain(int device, struct hb_ctx **ctx);
+CUresult hb_ctx__release(int device);
+CUresult hb_ctx__reset(int device);
+struct hb_ctx *hb_ctx__primary(int device);
+CUresult hb_ctx__create(int device, u32 flags, struct hb_ctx **ctx);
+CUresult hb_ctx__destroy(struct hb_ctx *ctx);
+struct hb_ctx *hb_ctx__current(void);
+CUresult hb_ctx__set(struct hb_ctx *ctx);
+CUresult hb_ctx__push(struct hb_ctx *ctx);
+CUresult hb_ctx__pop(struct hb_ctx **ctx);
+CUresult hb_ctx__need(struct hb_ctx **ctx); /* the current one, or the code for its absence */
+
+/* ---- memory (memory.c) ---- */
+
+enum hb_space { HB_MEM_PAGEABLE, HB_MEM_DEVICE, HB_MEM_PINNED, HB_MEM_MANAGED };
+struct hb_range {
+	u64 start, size;
+	enum hb_space space;
+	int device;
+	bool ours; /* mapped by us, so unmapped with it */
+};
+CUresult hb_memory__alloc(enum hb_space space, u64 size, u64 *addr);
+CUresult hb_memory__free(enum hb_space space, u64 addr);
+CUresult hb_memory__register(u64 addr, u64 size);
+CUresult hb_memory__unregister(u64 addr);
+bool hb_memory__find(u64 addr, struct hb_range *out);
+/* A whole span of known memory, or pageable host memory; anything else is an invalid value. */
+bool hb_memory__inside(u64 addr, u64 size, enum hb_space *space);
+void hb_memory__info(u64 *free_bytes, u64 *total);
+void hb_memory__fill(u64 addr, u32 value, u32 width, u64 count);
+
+/* ---- functions (module.c) ---- */
+
+struct hb_function {
+	struct hb_obj obj;
+	const char *name;
+	u64 cost;
+	bool collective;
+};
+struct hb_module {
+	struct hb_obj obj;
+	u32 functions;
+};
+CUresult hb_module__load(struct hb_module **m);
+CUresult hb_module__function(struct hb_module *m, const char *name, struct hb_function **f);
+
+/* ---- streams and events (stream.c) ---- */
+
+enum hb_op { HB_OP_KERNEL, HB_OP_COPY, HB_OP_FILL, HB_OP_EVENT, HB_OP_COLL, HB_OP_HOST, HB_OP_NOTHING };
+enum hb_engine { HB_ENGINE_NONE, HB_ENGINE_H2D, HB_ENGINE_D2H };
+
+struct hb_work { /* one device operation: enqueued, or a node of a graph */
+	enum hb_op op;
+	enum hb_engine engine;
+	u64 cost;
+	u64 dst, src, bytes; /* copy; fill: src = value, bytes = count */
+	u32 width;
+	CUhostFn fn;
+	void *arg;
+	struct hb_coll *coll;
+	const struct hb_function *function;
+};
+
+struct hb_graph;
+struct hb_stream {
+	struct hb_obj obj;
+	struct hb_ctx *ctx;
+	struct hb_stream *next; /* in the context's list */
+	u32 flags;
+	int priority;
+	struct hb_moment tail;
+	struct hb_moment *queue; /* ends of the operations still queued */
+	u32 head, count;
+	struct hb_graph *capture;
+	u64 capture_id;
+	bool capture_origin, capture_broken;
+};
+
+CUresult hb_stream__resolve(CUstream h, bool per_thread, struct hb_stream **s); /* handle or default stream */
+CUresult hb_stream__create(u32 flags, int priority, struct hb_stream **s);
+CUresult hb_stream__destroy(struct hb_stream *s);
+CUresult hb_stream__enqueue(struct hb_stream *s, const struct hb_work *w); /* or captures it */
+CUresult hb_stream__query(struct hb_stream *s);
+CUresult hb_stream__sync(struct hb_stream *s);
+CUresult hb_ctx__sync(struct hb_ctx *ctx);
+/* Used by graph launches, with the lock held: room in the queue (may drop the lock while waiting), then the
+ * work. */
+void hb_stream__room(struct hb_stream *s);
+void hb_stream__start(struct hb_stream *s, u64 now);
+void hb_stream__apply(struct hb_stream *s, const struct hb_work *w, u64 now);
+void hb_stream__push(struct hb_stream *s);
+
+struct hb_event {
+	struct hb_obj obj;
+	u32 flags;
+	bool recorded;
+	struct hb_moment when;
+	struct hb_graph *capture; /* recorded in a capturing stream */
+	u64 capture_id;
+};
+CUresult hb_event__create(u32 flags, struct hb_event **e);
+CUresult hb_event__record(struct hb_event *e, struct hb_stream *s);
+CUresult hb_event__query(struct hb_event *e);
+CUresult hb_event__sync(struct hb_event *e);
+CUresult hb_event__elapsed(float *ms, struct hb_event *a, struct hb_event *b);
+CUresult hb_stream__wait_event(struct hb_stream *s, struct hb_event *e);
+
+/* ---- graphs (graph.c) ---- */
+
+struct hb_graph {
+	struct hb_obj obj;
+	struct hb_work *nodes;
+	u32 n, cap;
+	u64 capture_id; /* while captured into */
+};
+struct hb_exec {
+	struct hb_obj obj;
+	struct hb_work *nodes;
+	u32 n;
+};
+CUresult hb_graph__create(struct hb_graph **g);
+CUresult hb_graph__destroy(struct hb_graph *g);
+CUresult hb_graph__add(struct hb_graph *g, const struct hb_work *w);
+CUresult hb_graph__instantiate(struct hb_graph *g, struct hb_exec **x);
+CUresult hb_graph__update(struct hb_exec *x, struct hb_graph *g);
+CUresult hb_exec__destroy(struct hb_exec *x);
+CUresult hb_exec__launch(struct hb_exec *x, struct hb_stream *s);
+CUresult hb_capture__begin(struct hb_stream *s, int mode);
+CUresult hb_capture__end(struct hb_stream *s, struct hb_graph **g);
+void hb_capture__break(struct hb_stream *s);
+
+/* ---- the table that the other fronts get by dlsym("hb_sim_core") ---- */
+
+struct hb_sim_core {
+	u32 size;
+	u32 (*register_names)(enum hb_layer layer, const char *const *names, u32 n);
+	void (*enter)(struct hb_call *c, u32 function);
+	void (*leave)(struct hb_call *c, s32 result, u64 stream, u64 bytes);
+	const struct hb_costs *costs;
+	u64 (*transfer)(u64 bytes, u64 bps);
+	struct hb_rdv *(*rdv_open)(const char id[128], u32 nranks, u32 rank, int *err);
+	void (*rdv_close)(struct hb_rdv *r);
+	void (*rdv_abort)(struct hb_rdv *r);
+	bool (*rdv_aborted)(const struct hb_rdv *r);
+	u32 (*rdv_pair)(const struct hb_rdv *r, u32 from, u32 to);
+};
+extern const struct hb_sim_core hb_sim_core;
+
+#endif

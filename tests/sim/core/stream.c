@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <stdlib.h>
+#include <string.h>
+#include "sim.h"
+#include "hostfn.h"
+
+static u64 engine_tail[64][3]; /* per device: copies in one direction follow each other */
+
+static __thread struct hb_stream *thread_stream;
+static __thread u32 thread_generation;
+
+static struct hb_stream *own_stream(void)
+{
+	struct hb_stream *s = hb_handle__get(thread_stream, HB_STREAM);
+
+	if (s && s->obj.generation == thread_generation && s->ctx == hb_ctx__current())
+		return s;
+	if (hb_stream__create(0, 0, &s))
+		return NULL;
+	thread_stream = s;
+	thread_generation = s->obj.generation;
+	return s;
+}
+
+CUresult hb_stream__resolve(CUstream h, bool per_thread, struct hb_stream **s)
+{
+	struct hb_ctx *ctx;
+	CUresult r = hb_ctx__need(&ctx);
+
+	if (r)
+		return r;
+	if ((!h && per_thread) || h == (CUstream)2)
+		*s = own_stream();
+	else if (!h || h == (CUstream)1)
+		*s = ctx->legacy;
+	else
+		*s = hb_handle__get(h, HB_STREAM);
+	return *s ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult hb_stream__create(u32 flags, int priority, struct hb_stream **out)
+{
+	struct hb_ctx *ctx;
+	CUresult r = hb_ctx__need(&ctx);
+	struct hb_stream *s;
+
+	if (r)
+		return r;
+	if (flags & ~(u32)CU_STREAM_NON_BLOCKING)
+		return CUDA_ERROR_INVALID_VALUE;
+	s = hb_handle__new(HB_STREAM);
+	if (!s)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	s->ctx = ctx;
+	s->flags = flags;
+	s->priority = priority;
+	hb_lock();
+	s->next = ctx->streams;
+	ctx->streams = s;
+	hb_unlock();
+	*out = s;
+	return CUDA_SUCCESS;
+}
+
+CUresult hb_stream__destroy(struct hb_stream *s)
+{
+	struct hb_stream **p;
+	struct hb_moment *queue;
+
+	if (s == s->ctx->legacy)
+		return CUDA_ERROR_INVALID_HANDLE;
+	hb_lock();
+	for (p = &s->ctx->streams; *p && *p != s; p = &(*p)->next)
+		;
+	if (*p)
+		*p = s->next;
+	queue = s->queue;
+	s->queue = NULL;
+	hb_unlock();
+	free(queue);
+	hb_handle__free(s);
+	return CUDA_SUCCESS;
+}
+
+/* Room for one more operation: as on a real device the caller is blocked while the queue is full. */
+void hb_stream__room(struct hb_stream *s)
+{
+	if (!s->queue)
+		s->queue = calloc(hb_costs.queue, sizeof(*s->queue));
+	while (s->queue && s->count >= hb_costs.queue) {
+		struct hb_moment oldest = s->queue[s->head];
+
+		if (hb_moment__passed(&s->queue[s->head], hb_now())) {
+			s->head = (s->head + 1) % (u32)hb_costs.queue;
+			s->count--;
+			continue;
+		}
+		hb_unlock();
+		hb_moment__wait(&oldest, s->ctx->flags);
+		hb_lock();
+	}
+}
+
+void hb_stream__push(struct hb_stream *s)
+{
+	if (s->queue)
+		s->queue[(s->head + s->count++) % hb_costs.queue] = s->tail;
+}
+
+/* Order against the legacy stream, which waits for all blocking streams and lets them wait for it. */
+void hb_stream__start(struct hb_stream *s, u64 now)
+{
+	struct hb_ctx *ctx = s->ctx;
+
+	if (s == ctx->legacy) {
+		for (struct hb_stream *t = ctx->streams; t; t = t->next)
+			if (!(t->flags & CU_STREAM_NON_BLOCKING))
+				hb_moment__join(&s->tail, &t->tail);
+	} else if (!(s->flags & CU_STREAM_NON_BLOCKING)) {
+		hb_moment__join(&s->tail, &ctx->legacy->tail);
+	}
+	hb_moment__advance(&s->tail, now, 0);
+}
+
+static void apply_copy(struct hb_stream *s, const struct hb_work *w)
+{
+	u64 *engine = &engine_tail[s->ctx->device][w->engine];
+
+	memmove((void *)(uintptr_t)w->dst, (void *)(uintptr_t)w->src, w->bytes);
+	if (w->engine != HB_ENGINE_NONE && !s->tail.rdv && *engine > s->tail.at)
+		s->tail.at = *engine;
+	hb_moment__advance(&s->tail, 0, w->cost);
+	if (!s->tail.rdv)
+		*engine = s->tail.at;
+}
+
+static void apply_collective(struct hb_stream *s, const struct hb_coll *c)
+{
+	struct hb_moment start = s->tail;
+
+	for (u32 i = 0; i < c->n; i++) {
+		struct hb_moment m = start;
+
+		hb_rdv__arrive(c->rdv, c->op[i].chan, &m, c->op[i].cost);
+		if (i)
+			hb_moment__join(&s->tail, &m);
+		else
+			s->tail = m;
+	}
+}
+
+void hb_stream__apply(struct hb_stream *s, const struct hb_work *w, u64 now)
+{
+	hb_moment__advance(&s->tail, now, 0);
+	if (w->op == HB_OP_COPY) {
+		apply_copy(s, w);
+		return;
+	}
+	if (w->op == HB_OP_FILL)
+		hb_memory__fill(w->dst, (u32)w->src, w->width, w->bytes);
+	else if (w->op == HB_OP_COLL)
+		apply_collective(s, w->coll);
+	else if (w->op == HB_OP_HOST)
+		hb_hostfn__queue(&s->tail, w->fn, w->arg);
+	hb_moment__advance(&s->tail, now, w->cost);
+}
+
+CUresult hb_stream__enqueue(struct hb_stream *s, const struct hb_work *w)
+{
+	CUresult r = CUDA_SUCCESS;
+	u64 now;
+
+	hb_lock();
+	if (s->capture) {
+		r = s->capture_broken ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : hb_graph__add(s->capture, w);
+	} else {
+		hb_stream__room(s);
+		now = hb_now();
+		hb_stream__start(s, now);
+		hb_stream__apply(s, w, now);
+		hb_stream__push(s);
+	}
+	hb_unlock();
+	return r;
+}
+
+CUresult hb_stream__query(struct hb_stream *s)
+{
+	CUresult r = CUDA_SUCCESS;
+	u64 now = hb_now();
+
+	hb_lock();
+	if (s->capture) {
+		hb_capture__break(s);
+		r = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	} else {
+		if (s == s->ctx->legacy)
+			hb_stream__start(s, 0);
+		if (!hb_moment__passed(&s->tail, now))
+			r = CUDA_ERROR_NOT_READY;
+	}
+	hb_unlock();
+	return r;
+}
+
+CUresult hb_stream__sync(struct hb_stream *s)
+{
+	struct hb_moment m;
+
+	hb_lock();
+	if (s->capture) {
+		hb_capture__break(s);
+		hb_unlock();
+		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	}
+	if (s == s->ctx->legacy)
+		hb_stream__start(s, 0);
+	m = s->tail;
+	hb_unlock();
+	hb_moment__wait(&m, s->ctx->flags);
+	return CUDA_SUCCESS;
+}
+
+CUresult hb_ctx__sync(struct hb_ctx *ctx)
+{
+	struct hb_moment m;
+	bool capturing = false;
+
+	hb_lock();
+	m = ctx->legacy->tail;
+	for (struct hb_stream *s = ctx->streams; s; s = s->next) {
+		capturing |= s->capture != NULL;
+		hb_moment__join(&m, &s->tail);
+	}
+	hb_unlock();
+	if (capturing)
+		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	hb_moment__wait(&m, ctx->flags);
+	return CUDA_SUCCESS;
+}

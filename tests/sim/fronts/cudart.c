@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* libcudart.so.13: the runtime API, thin over the driver. Rows of cudart.def become exported functions at the
+ * end. */
+#include <stdlib.h>
+#include <string.h>
+#include "driver.h"
+
+#define F(name, params, args, stream, bytes) static cudaError_t do_##name params;
+#define G(type, name, params, args)	     static type do_##name params;
+#include "cudart.def"
+#undef F
+#undef G
+
+HB_SIM_MARK
+
+#define MAX_DEVICES 64
+
+static __thread struct {
+	int device;
+	int current; /* device + 1 whose primary context was made current */
+	cudaError_t last;
+} self;
+
+/* ---- initialisation ---- */
+
+static CUcontext primary[MAX_DEVICES];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static CUresult retain(int device, CUcontext *ctx)
+{
+	CUresult r = CUDA_SUCCESS;
+
+	pthread_mutex_lock(&lock);
+	if (!primary[device])
+		r = drv.cuDevicePrimaryCtxRetain(&primary[device], device);
+	*ctx = primary[device];
+	pthread_mutex_unlock(&lock);
+	return r;
+}
+
+static CUresult make_current(void)
+{
+	CUcontext ctx = NULL;
+	CUresult r = drv.cuInit(0);
+
+	if (!r)
+		r = retain(self.device, &ctx);
+	if (!r)
+		r = drv.cuCtxSetCurrent(ctx);
+	if (!r)
+		self.current = self.device + 1;
+	return r;
+}
+
+/* Every call but a few makes the device's primary context current in the calling thread. */
+static cudaError_t ready(void)
+{
+	if (!have_driver)
+		return cudaErrorInsufficientDriver;
+	if (self.current == self.device + 1)
+		return cudaSuccess;
+	return (cudaError_t)make_current();
+}
+
+#define READY()                                                                                              \
+	do {                                                                                                 \
+		cudaError_t r_ = ready();                                                                    \
+		if (r_)                                                                                      \
+			return r_;                                                                           \
+	} while (0)
+#define DRIVER(call) return (cudaError_t)(drv.call)
+
+/* ---- registered kernels ---- */
+
+struct image {
+	void *handle; /* what __cudaRegisterFatBinary returns the address of */
+	CUlibrary library;
+};
+struct kernel {
+	const void *host;
+	char *name;
+	struct image *image;
+	CUkernel kernel;
+};
+static struct kernel *kernels; /* open addressing, power of two */
+static size_t n_kernels, cap_kernels;
+
+static struct kernel *slot(struct kernel *table, size_t cap, const void *host)
+{
+	size_t i = (size_t)((HB_H(host) * 0x9e3779b97f4a7c15ull) >> 32) & (cap - 1);
+
+	while (table[i].host && table[i].host != host)
+		i = (i + 1) & (cap - 1);
+	return &table[i];
+}
+
+static bool grow(void)
+{
+	size_t cap = cap_kernels ? cap_kernels * 2 : 1024;
+	struct kernel *t = calloc(cap, sizeof(*t));
+
+	if (!t)
+		return false;
+	for (size_t i = 0; i < cap_kernels; i++)
+		if (kernels[i].host)
+			*slot(t, cap, kernels[i].host) = kernels[i];
+	free(kernels);
+	kernels = t;
+	cap_kernels = cap;
+	return true;
+}
+
+static void **do___cudaRegisterFatBinary(void *image)
+{
+	struct image *im = calloc(1, sizeof(*im));
+
+	return im ? &im->handle : NULL;
+}
+
+static void do___cudaRegisterFatBinaryEnd(void **handle)
+{
+}
+
+static void do___cudaUnregisterFatBinary(void **handle)
+{
+	/* Called from destructors, after which launches of its kernels must fail, not crash: nothing is
+	 * freed. */
+}
+
+static void do___cudaRegisterFunction(void **handle, const char *func, char *device_fun, const char *name,
+				      int limit, void *tid, void *bid, void *block_dim, void *grid_dim,
+				      int *warp_size)
+{
+	struct kernel *k;
+
+	pthread_mutex_lock(&lock);
+	if (func && name && handle && (n_kernels * 2 < cap_kernels || grow())) {
+		k = slot(kernels, cap_kernels, func);
+		n_kernels += !k->host;
+		*k = (struct kernel){.host = func, .name = strdup(name), .image = (struct image *)handle};
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+static void do___cudaRegisterVar(void **handle, char *var, char *address, const char *name, int ext,
+				 size_t bytes, int constant, int global)
+{
+}
+
+static char do___cudaInitModule(void **handle)
+{
+	return 1;
+}
+
+static CUresult load_kernel(struct kernel *k)
+{
+	static const char image[] = "simulated";
+	CUresult r = CUDA_SUCCESS;
+
+	if (!k->image->library)
+		r = drv.cuLibraryLoadData(&k->image->library, image, NULL, NULL, 0, NULL, NULL, 0);
+	return r ? r : drv.cuLibraryGetKernel(&k->kernel, k->image->library, k->name);
+}
+
+/* The driver's handle of a registered host function; others are passed on, for they may be handles already.
+ */
+static cudaError_t find(const void *func, CUfunction *f)
+{
+	struct kernel *k;
+	CUresult r = CUDA_SUCCESS;
+
+	pthread_mutex_lock(&lock);
+	k = cap_kernels ? slot(kernels, cap_kernels, func) : NULL;
+	if (k && k->host && !k->kernel)
+		r = load_kernel(k);
+	*f = k && k->host ? (CUfunction)k->kernel : (CUfunction)(uintptr_t)func;
+	pthread_mutex_unlock(&lock);
+	return (cudaError_t)r;
+}
+
+#define FIND(f, func)                                                                                        \
+	do {                                                                                                 \
+		cudaError_t r_ = ready();                                                                    \
+		if (!r_)                                                                                     \
+			r_ = find((func), &(f));                                                             \
+		if (r_)                                                                                      \
+			return r_;                                                                           \
+	} while (0)
+
+/* ---- launches ---- */
+
+static cudaError_t launched(CUresult r, CUfunction f)
+{
+	const char *name;
+
+	/* The runtime's own word for a function it does not know. */
+	if (r == CUDA_ERROR_INVALID_HANDLE && drv.cuFuncGetName(&name, f))
+		return cudaErrorInvalidDeviceFunction;
+	return (cudaError_t)r;
+}
+
+static cudaError_t do_cudaLaunchKernel(const void *func, dim3 grid, dim3 block, void **args, size_t shared,
+				       cudaStream_t stream)
+{
+	CUfunction f;
+
+	FIND(f, func);
+	return launched(drv.cuLaunchKernel(f, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+					   (unsigned int)shared, stream, args, NULL),
+			f);
+}
+
+static cudaError_t do_cudaLaunchCooperativeKernel(const void *func, dim3 grid, dim3 block, void **args,
+						  size_t shared, cudaStream_t stream)
+{
+	CUfunction f;
+
+	FIND(f, func);
+	return launched(drv.cuLaunchCooperativeKernel(f, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+						      (unsigned int)shared, stream, args),
+			f);
+}
+
+static cudaError_t do_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args)
+{
+	CUlaunchConfig c;
+	CUfunction f;
+
+	if (!config)
+		return cudaErrorInvalidValue;
+	FIND(f, func);
+	c = (CUlaunchConfig){.gridDimX = config->gridDim.x,
+			     .gridDimY = config->gridDim.y,
+			     .gridDimZ = config->gridDim.z,
+			     .blockDimX = config->blockDim.x,
+			     .blockDimY = config->blockDim.y,
+			     .blockDimZ = config->blockDim.z,
+			     .sharedMemBytes = (unsigned int)config->dynamicSmemBytes,
+			     .hStream = config->stream};
+	return launched(drv.cuLaunchKernelEx(&c, f, args, NULL), f);
+}
+
+static cudaError_t do___cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args,
+					 size_t shared, cudaStream_t stream)
+{
+	return do_cudaLaunchKernel((const void *)kernel, grid, block, args, shared, stream);
+}
+
+static cudaError_t do___cudaGetKernel(cudaKernel_t *kernel, const void *func)
+{
+	CUfunction f;
+
+	FIND(f, func);
+	*kernel = (cudaKernel_t)f;
+	return cudaSuccess;
+}
+
+static cudaError_t do_cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *arg)
+{
+	READY();
+	DRIVER(cuLaunchHostFunc(stream, fn, arg));
+}
+
+/* <<<...>>> in code of older compilers: the configuration travels by a small stack per thread. */
+static __thread struct {
+	dim3 grid, block;
+	size_t shared;
+	void *stream;
+} configs[8];
+static __thread u32 n_configs;
+
+static unsigned int do___cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared,
+						   struct CUstream_st *stream)
+{
+	if (n_configs == sizeof(configs) / sizeof(*configs))
+		return 1;
+	configs[n_configs].grid = grid;
+	configs[n_configs].block = block;
+	configs[n_configs].shared = shared;
+	configs[n_configs++].stream = stream;
+	return 0;
+}
+
+static cudaError_t do___cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, void *stream)
+{
+	if (!n_configs)
+		return cudaErrorMissingConfiguration;
+	n_configs--;
+	*grid = configs[n_configs].grid;
+	*block = configs[n_configs].block;
+	*shared = configs[n_configs].shared;
+	*(void **)stream = configs[n_configs].stream;
+	return cudaSuccess;
+}
+
+static cudaError_t do_cudaFuncSetAttribute(const void *func, enum cudaFuncAttribute attribute, int value)
+{
+	CUfunction f;
+
+	FIND(f, func);
+	DRIVER(cuFuncSetAttribute(f, (CUfunction_attribute)attribute, value));
+}
+
+static cudaError_t do_cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *func,
+								    int block_size, size_t shared)
+{
+	CUfunction f;
+
+	FIND(f, func);
+	DRIVER(cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, f, block_size, shared));
+}
+
+static cudaError_t do_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, const void *func,
+									     int block_size, size_t shared,
+									     unsigned int flags)
+{
+	return do_cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, func, block_size, shared);
+}
+
+#include "cudart_calls.h"
+
+/* ---- what the linker sees ---- */
+
+enum {
+#define F			    HB_ID_
+#define G(type, name, params, args) ID_##name,
+#include "cudart.def"
+#undef F
+#undef G
+	N_FUNCTIONS
+};
+
+static u32 hb_front_register(const struct hb_sim_core *c)
+{
+	static const char *const names[] = {
+#define F			    HB_NAME_
+#define G(type, name, params, args) #name,
+#include "cudart.def"
+#undef F
+#undef G
+	};
+
+	return c->register_names(HB_RUNTIME, names, N_FUNCTIONS);
+}
+
+static void remember(cudaError_t r)
+{
+	if (r && r != cudaErrorNotReady)
+		self.last = r;
+}
+
+#define IS_ERROR_QUERY(id) ((int)(id) == ID_cudaGetLastError || (int)(id) == ID_cudaPeekAtLastError)
+#define F(name, params, args, stream, bytes)                                                                 \
+	HB_EXPORT cudaError_t name params;                                                                   \
+	cudaError_t name params                                                                              \
+	{                                                                                                    \
+		struct hb_call c;                                                                            \
+		cudaError_t r;                                                                               \
+		hb_front_enter(&c, ID_##name);                                                               \
+		r = do_##name args;                                                                          \
+		if (!IS_ERROR_QUERY(ID_##name))                                                              \
+			remember(r);                                                                         \
+		hb_front_leave(&c, (s32)r, HB_H(stream), bytes);                                             \
+		return r;                                                                                    \
+	}
+/* Their results are no codes and are not logged. */
+#define G(type, name, params, args)                                                                          \
+	static void leave_##name(struct hb_call *c)                                                          \
+	{                                                                                                    \
+		hb_front_leave(c, 0, 0, 0);                                                                  \
+	}                                                                                                    \
+	HB_EXPORT type name params;                                                                          \
+	type name params                                                                                     \
+	{                                                                                                    \
+		__attribute__((cleanup(leave_##name))) struct hb_call c;                                     \
+		hb_front_enter(&c, ID_##name);                                                               \
+		return do_##name args;                                                                       \
+	}
+#include "cudart.def"
