@@ -95,21 +95,35 @@ int hb_session__publish_rows(struct hb_session *s, struct hb_error *e)
 	return 0;
 }
 
-static void emit_probed(struct hb_session *s, u32 pid, const char *path, int probes, u64 born)
+static void emit_probed(struct hb_session *s, const struct probed *p, u64 ts)
 {
-	struct hb_rec_probed rec = {.probes = (u32)probes};
+	struct hb_rec_probed rec = {.probes = p->probes, .late = p->late};
 	struct hb_loss_row loss = {
 	    .cause = HB_LOSS_LATE, .type = HB_TYPE_accel, .cpu = UINT32_MAX, .count = 1};
-	u64 now = hb_clock__now();
 
-	if (!s->writer)
-		return;
-	rec.file = hb_window_writer__string(s->writer, path);
-	if (born && now > born) {
-		rec.late = now - born;
+	rec.file = hb_window_writer__string(s->writer, p->path);
+	if (p->late)
 		hb_window_writer__loss(s->writer, &loss);
+	hb_session__emit(s, HB_TYPE_probed, p->pid, p->pid, ts, &rec);
+}
+
+/* What is attached before the window begins is told when it has begun. */
+static void tell_probed(struct hb_session *s, u32 pid, const char *path, u32 probes, u64 born)
+{
+	u64 now = hb_clock__now();
+	struct probed p = {
+	    .pid = pid, .probes = probes, .path = path, .late = born && now > born ? now - born : 0};
+	struct probed *more;
+
+	if (s->writer) {
+		emit_probed(s, &p, now);
+		return;
 	}
-	hb_session__emit(s, HB_TYPE_probed, pid, pid, now, &rec);
+	more = realloc(s->probed, (s->n_probed + 1) * sizeof(*more));
+	if (!more)
+		return;
+	s->probed = more;
+	s->probed[s->n_probed++] = p;
 }
 
 /* hb_attach__file is idempotent per (process, file): only what is new costs anything. */
@@ -127,7 +141,7 @@ void hb_session__attach_files(struct hb_session *s, const struct hb_process *p,
 		if (n < 0)
 			hb_warn("pid %u: %s", p->pid, why.err ? why.text : strerror(-n));
 		else if (n > 0)
-			emit_probed(s, p->pid, files[i]->path, n, born);
+			tell_probed(s, p->pid, files[i]->path, (u32)n, born);
 	}
 }
 
@@ -239,6 +253,8 @@ void hb_session__arm(struct hb_session *s)
 		write_proc_row(s, &s->procs[i]);
 		emit_present(s, &s->procs[i], s->begin);
 	}
+	for (u32 i = 0; i < s->n_probed; i++)
+		emit_probed(s, &s->probed[i], s->begin);
 	adopt_strays(s);
 }
 

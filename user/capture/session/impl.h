@@ -29,6 +29,12 @@ struct proc_state {
 	u64 check_until; /* the arrival check runs until then; 0: none */
 };
 
+struct probed { /* probes attached to one file of one process */
+	u32 pid, probes;
+	u64 late;	  /* ns that it lived unprobed inside the window */
+	const char *path; /* of the plan */
+};
+
 struct life_event { /* pump -> control */
 	u64 ts;
 	u32 pid, ppid;
@@ -61,7 +67,9 @@ struct hb_session {
 	struct proc_state *procs;
 	u32 n_procs, cap_procs, n_live;
 	struct hb_map *by_pid; /* pid -> index + 1 in procs */
-	u32 rows_written;      /* plan probes already in kernel and window */
+	struct probed *probed; /* told when the window begins */
+	u32 n_probed;
+	u32 rows_written; /* plan probes already in kernel and window */
 
 	pthread_mutex_t collect_lock;
 	pthread_t pump;

@@ -333,6 +333,7 @@ void hb_session__free(struct hb_session *s)
 	if (s->queue_fd >= 0)
 		close(s->queue_fd);
 	free(s->procs);
+	free(s->probed);
 	free(s->queue);
 	free(s->stacks);
 	free(s->pids);
