@@ -19,7 +19,6 @@ struct entry { /* what is attached for one (process, file) */
 	int *fds;
 	u32 n_fds, cap_fds;
 	u32 probes;
-	int self; /* handle of a probe in our own process, else 0 */
 };
 
 struct hb_attach {
@@ -28,7 +27,6 @@ struct hb_attach {
 	u32 n, cap;
 	struct hb_refusal *refusals;
 	u32 n_refusals, cap_refusals;
-	int n_self;
 };
 
 /* The job of attaching one file in one process. */
@@ -316,47 +314,6 @@ int hb_attach__process(struct hb_attach *a, struct hb_plan *p, const struct hb_p
 		total += got > 0 ? got : 0;
 	}
 	return total || !first ? total : first;
-}
-
-/* ---- ourselves ---- */
-
-int hb_attach__self(void *attach, const char *path, u64 offset, bool ret)
-{
-	struct hb_attach *a = attach;
-	char name[] = "self";
-	struct hb_site site = {.offset = offset, .ret = ret, .symbol = name};
-	struct hb_plan_file f = {.path = name, .sites = &site, .n_sites = 1};
-	const struct hb_site *sites[1];
-	u64 place[2];
-	bool refused = false;
-	struct job j = {.a = a,
-			.to = entry_add(a, 0, NULL),
-			.file = &f,
-			.path = path,
-			.pid = (u32)getpid(),
-			.multi = a->ops.entry_multi >= 0,
-			.offsets = &place[0],
-			.cookies = &place[1],
-			.sites = sites,
-			.refused = &refused};
-	int err = j.to ? run(&j) : -ENOMEM;
-
-	if (!err && refused)
-		err = j.err;
-	if (!err)
-		return j.to->self = ++a->n_self;
-	if (j.to)
-		entry_close(a, j.to, 0);
-	return err;
-}
-
-void hb_attach__self_close(void *attach, int handle)
-{
-	struct hb_attach *a = attach;
-
-	for (u32 i = a->n; i-- > 0;)
-		if (a->entries[i].self == handle)
-			entry_close(a, &a->entries[i], hb_clock__now() + 2000000000ULL);
 }
 
 /* ---- detaching ---- */

@@ -149,10 +149,6 @@ int hb_attach__file(struct hb_attach *a, const struct hb_process *proc, const st
 typedef void (*hb_attached_fn)(const struct hb_plan_file *f, int probes, void *arg);
 int hb_attach__process(struct hb_attach *a, struct hb_plan *p, const struct hb_process *proc, hb_attached_fn fn,
 		       void *arg, struct hb_error *e);
-/* One probe in our own process, for measuring its price: a handle > 0 or -errno; its probe id is 0, so it never records
- * anything. Both fit struct hb_price_ops with the hb_attach as `arg`. */
-int hb_attach__self(void *attach, const char *path, u64 offset, bool ret);
-void hb_attach__self_close(void *attach, int handle);
 /* Closes the links of one (pid, file); -ENOENT when there are none. */
 int hb_attach__drop(struct hb_attach *a, u32 pid, const struct hb_plan_file *f);
 /* Forgets a process that has exited: its links are closed with the rest, a reused pid attaches anew. */
