@@ -272,7 +272,10 @@ static bool parse_place(const char **p, struct hb_arg *a)
 			return false;
 		a->off = (s32)n;
 	}
-	return *(*p)++ == ')';
+	if (**p != ')')
+		return false;
+	++*p;
+	return true;
 }
 
 static bool parse_width(const char **p, struct hb_arg *a)
