@@ -315,11 +315,21 @@ static inline bool rig_wait_asleep(int pid, u32 tid, long sysno)
 	return false;
 }
 
+/* ---- code of known place ---- */
+
+/* A function in a section of its own, so that the linker knows where it ends; with a frame pointer, never
+ * inlined. */
+#define RIG_PLACED(name)                                                                                     \
+	extern const char __start_hb_at_##name[], __stop_hb_at_##name[];                                     \
+	__attribute__((noinline, noclone, section("hb_at_" #name),                                           \
+		       optimize("no-omit-frame-pointer", "no-optimize-sibling-calls")))
+#define RIG_LIES_IN(addr, name) ((addr) >= (u64)__start_hb_at_##name && (addr) < (u64)__stop_hb_at_##name)
+
 /* Programs cannot be loaded: skip, saying so. */
 #define RIG_NEEDS_ROOT()                                                                                     \
 	do {                                                                                                 \
 		if (geteuid() != 0) {                                                                        \
-			print_message("skipped: loading BPF programs needs root\n");                         \
+			printf("skip: loading BPF programs needs root\n");                                   \
 			skip();                                                                              \
 		}                                                                                            \
 	} while (0)

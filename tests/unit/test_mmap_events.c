@@ -65,7 +65,7 @@ static bool not_root(void)
 {
 	if (geteuid() == 0)
 		return false;
-	print_message("skipped: watching the machine's mappings needs root\n");
+	printf("skip: watching the machine's mappings needs root\n");
 	return true;
 }
 

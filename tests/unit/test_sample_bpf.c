@@ -13,16 +13,15 @@ struct run {
 	struct rig_child c;
 };
 
-#define BUSY __attribute__((noinline, optimize("no-omit-frame-pointer", "no-optimize-sibling-calls")))
 /* A leaf without calls, so that all its samples lie in itself. */
-BUSY static u64 burn(u64 x)
+RIG_PLACED(burn) static u64 burn(u64 x)
 {
 	for (unsigned i = 0; i < 3000000; i++)
 		x = x * 6364136223846793005ULL + 1442695040888963407ULL;
 	return x;
 }
 
-BUSY static u64 burn_for(_Atomic u64 *slot)
+RIG_PLACED(burn_for) static u64 burn_for(_Atomic u64 *slot)
 {
 	u64 x = 1;
 
@@ -31,7 +30,7 @@ BUSY static u64 burn_for(_Atomic u64 *slot)
 	return x;
 }
 
-BUSY static int burn_user(_Atomic u64 *slot)
+RIG_PLACED(burn_user) static int burn_user(_Atomic u64 *slot)
 {
 	slot[1] = burn_for(slot);
 	slot[0] = hb_clock__read(CLOCK_THREAD_CPUTIME_ID);
@@ -79,11 +78,6 @@ static void done(struct run *x)
 	rig_child__drop(&x->c);
 }
 
-static bool lies_in(u64 addr, const void *fn)
-{
-	return addr >= (u64)fn && addr < (u64)fn + 200;
-}
-
 static u32 frames(struct run *x, u32 raw, u64 addr[HB_STACK_DEPTH])
 {
 	u32 key = raw - 1, n = 0;
@@ -96,10 +90,10 @@ static u32 frames(struct run *x, u32 raw, u64 addr[HB_STACK_DEPTH])
 	return n;
 }
 
-static bool stack_has(const u64 *addr, u32 depth, const void *fn)
+static bool under_burn_user(const u64 *addr, u32 depth)
 {
 	for (u32 i = 0; i < depth; i++)
-		if (lies_in(addr[i], fn))
+		if (RIG_LIES_IN(addr[i], burn_user))
 			return true;
 	return false;
 }
@@ -119,7 +113,7 @@ static void samples_lie_in_the_busy_function(void **state)
 		assert_int_equal(s->sample.cpu, s->w.cpu & 255);
 		n++;
 		weight += s->sample.weight;
-		if (!lies_in(s->sample.ip, burn))
+		if (!RIG_LIES_IN(s->sample.ip, burn))
 			continue;
 		hot++;
 		assert_int_equal(s->sample.mode, HB_CPUMODE_USER);
@@ -127,7 +121,7 @@ static void samples_lie_in_the_busy_function(void **state)
 		assert_int_equal(s->sample.kstack, 0);
 		depth = frames(&x, s->sample.stack, addr);
 		assert_int_equal(addr[0], s->sample.ip);
-		called += stack_has(addr, depth, burn_user);
+		called += under_burn_user(addr, depth);
 	}
 	print_message(
 	    "%u samples, %u in the function, %u under the thread's main one, weight %.0f ms of %.0f ms CPU\n",

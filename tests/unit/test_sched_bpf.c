@@ -14,6 +14,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/timerfd.h>
 #include <time.h>
 
 #define ROUNDS 20
@@ -193,6 +194,22 @@ static void make_tcp_mapped(void)
 	close(l);
 }
 
+/* Both ends are ::1. */
+static void make_tcp6(void)
+{
+	struct sockaddr_storage a;
+	socklen_t len;
+	int l = listener(AF_INET6, &a, &len);
+
+	((struct sockaddr_in6 *)&a)->sin6_addr = in6addr_loopback;
+	fds[1] = socket(AF_INET6, SOCK_STREAM, 0);
+	assert_int_equal(connect(fds[1], (void *)&a, len), 0);
+	fds[0] = accept(l, NULL, NULL);
+	assert_true(fds[0] >= 0);
+	nodelay(fds[1]);
+	close(l);
+}
+
 static void make_udp(void)
 {
 	struct sockaddr_in a = {.sin_family = AF_INET};
@@ -280,6 +297,18 @@ static void futex_sleep(_Atomic u64 *slot)
 	syscall(SYS_futex, word, FUTEX_WAIT, 0, NULL, NULL, 0);
 }
 
+#define NR_WAITV 449 /* kernel 5.16 */
+static void waitv_sleep(_Atomic u64 *slot)
+{
+	struct {
+		u64 val, addr;
+		u32 flags, pad;
+	} w = {.addr = (u64)&slot[WORD], .flags = 2 /* 32 bits */};
+
+	*(u32 *)(void *)&slot[WORD] = 0;
+	syscall(NR_WAITV, &w, 1, 0, NULL, 0);
+}
+
 static void futex_wake(_Atomic u64 *slot)
 {
 	u32 *word = (u32 *)(void *)&slot[WORD];
@@ -303,11 +332,13 @@ static const struct scene scenes[] = {
     {"tcp write", make_tcp, read_byte, write_byte, SYS_read, SYS_write, HB_CHAN_TCP, HB_WCTX_OWN_SEND},
     {"tcp mapped", make_tcp_mapped, recv_byte, send_byte, SYS_recvfrom, SYS_sendto, HB_CHAN_TCP,
      HB_WCTX_OWN_SEND},
+    {"tcp6", make_tcp6, recv_byte, send_byte, SYS_recvfrom, SYS_sendto, HB_CHAN_TCP, HB_WCTX_OWN_SEND},
     {"udp", make_udp, recv_byte, send_byte, SYS_recvfrom, SYS_sendto, HB_CHAN_UDP, HB_WCTX_OWN_SEND},
     {"accept", make_listener, accept_one, connect_one, SYS_accept, SYS_connect, HB_CHAN_TCP,
      HB_WCTX_OWN_SEND},
     {"epoll", make_epoll, epoll_byte, write_byte, NR_EPOLL, SYS_write, HB_CHAN_EPOLL, HB_WCTX_TASK},
     {"poll", make_pipe, poll_byte, write_byte, NR_POLL, SYS_write, HB_CHAN_PIPE, HB_WCTX_TASK},
+    {"futex_waitv", make_nothing, waitv_sleep, futex_wake, NR_WAITV, SYS_futex, HB_CHAN_FUTEX, HB_WCTX_TASK},
     {"futex", make_nothing, futex_sleep, futex_wake, SYS_futex, SYS_futex, HB_CHAN_FUTEX, HB_WCTX_TASK},
 };
 
@@ -374,6 +405,8 @@ static u64 inet_of(const struct sockaddr_storage *a)
 	if (a->ss_family == AF_INET)
 		return (u64)ntohl(four->sin_addr.s_addr) << 16 | ntohs(four->sin_port);
 	memcpy(&v4, six->sin6_addr.s6_addr + 12, 4);
+	if (IN6_IS_ADDR_LOOPBACK(&six->sin6_addr))
+		v4 = htonl(INADDR_LOOPBACK);
 	return (u64)ntohl(v4) << 16 | ntohs(six->sin6_port);
 }
 
@@ -486,6 +519,10 @@ static void run_scene(void **state)
 
 	RIG_NEEDS_ROOT();
 	scene = *state;
+	if (scene->sysno == NR_WAITV && syscall(NR_WAITV, NULL, 0, 0, NULL, 0) && errno == ENOSYS) {
+		printf("skip: this kernel has no futex_waitv\n");
+		skip();
+	}
 	extra = -1;
 	scene->prepare();
 	c = rig_child__fork(sleeper);
@@ -511,6 +548,17 @@ static void run_scene(void **state)
 
 /* ---- sleeps without a waker ---- */
 
+static void tick(long ns)
+{
+	struct itimerspec t = {.it_value.tv_nsec = ns};
+	int fd = timerfd_create(CLOCK_MONOTONIC, 0);
+	u64 n;
+
+	if (timerfd_settime(fd, 0, &t, NULL) || read(fd, &n, 8) != 8)
+		_exit(92);
+	close(fd);
+}
+
 static int timed_sleeps(_Atomic u64 *slot)
 {
 	struct timespec t = {.tv_nsec = 3000000};
@@ -518,8 +566,10 @@ static int timed_sleeps(_Atomic u64 *slot)
 	slot[TID] = rig_tid();
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		round_begins(slot, i);
-		if (i % 2)
+		if (i % 3 == 1)
 			poll(NULL, 0, 3);
+		else if (i % 3 == 2)
+			tick(3000000);
 		else
 			syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &t, NULL);
 		round_ends(slot, i);
@@ -529,7 +579,8 @@ static int timed_sleeps(_Atomic u64 *slot)
 
 static void timers_have_no_waker_to_blame(void **state)
 {
-	static const struct scene even = {.sysno = SYS_clock_nanosleep}, odd = {.sysno = NR_POLL};
+	static const struct scene calls[] = {
+	    {.sysno = SYS_clock_nanosleep}, {.sysno = NR_POLL}, {.sysno = SYS_read}};
 	unsigned n = 0;
 	struct rig_child c;
 	struct rig *r;
@@ -545,7 +596,7 @@ static void timers_have_no_waker_to_blame(void **state)
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		const struct hb_rec_offcpu *o;
 
-		scene = i % 2 ? &odd : &even;
+		scene = &calls[i % 3];
 		o = sleep_of(r, &c, i);
 		if (!o)
 			continue;
@@ -556,6 +607,38 @@ static void timers_have_no_waker_to_blame(void **state)
 		assert_true(o->wctx == HB_WCTX_HARDIRQ || o->wctx == HB_WCTX_IDLE ||
 			    o->wctx == HB_WCTX_SOFTIRQ);
 	}
+	rig__free(r);
+	rig_child__drop(&c);
+}
+
+/* A kernel that tells less: sleeps are still sleeps, the context is unknown unless the CPU was idle. */
+static void without_kernel_knobs(void **state)
+{
+	struct rig_record *x;
+	unsigned pos = 0, slept = 0, counted = 0;
+	struct rig_child c;
+	struct rig *r;
+
+	RIG_NEEDS_ROOT();
+	c = rig_child__fork(timed_sleeps);
+	r = sched_rig();
+	r->skel->rodata->hb_preempt_off = 0;
+	r->skel->rodata->hb_switch_has_state = false;
+	rig__start(r);
+	rig__target(r, c.pid, 0);
+	rig_child__go(&c);
+	assert_int_equal(rig_child__wait(&c), 0);
+	rig__drain(r);
+	while ((x = rig__next(r, &pos, HB_TYPE_offcpu, 0))) {
+		if (x->offcpu.chankind != HB_CHAN_TIMER)
+			continue;
+		slept++;
+		assert_int_equal(x->offcpu.state, HB_TSTATE_SLEEPING);
+		assert_true(x->offcpu.wctx == HB_WCTX_UNKNOWN || x->offcpu.wctx == HB_WCTX_IDLE);
+	}
+	for (unsigned i = 0; i < ROUNDS; i++)
+		counted += (unsigned)of_round(&c, i, SLEPT);
+	assert_int_equal(slept, counted);
 	rig__free(r);
 	rig_child__drop(&c);
 }
@@ -665,8 +748,7 @@ static void preemption_is_ready_time(void **state)
 /* ---- stacks ---- */
 
 /* A system call in the function itself, so that the first address lies in it; both have frame pointers. */
-#define SLEEPY __attribute__((noinline, optimize("no-omit-frame-pointer", "no-optimize-sibling-calls")))
-SLEEPY static long sleep_here(long ns)
+RIG_PLACED(sleep_here) static long sleep_here(long ns)
 {
 	struct timespec t = {.tv_nsec = ns};
 	long ret;
@@ -682,12 +764,12 @@ SLEEPY static long sleep_here(long ns)
 	return ret;
 }
 
-SLEEPY static long from_one(long ns)
+RIG_PLACED(from_one) static long from_one(long ns)
 {
 	return sleep_here(ns) + 1;
 }
 
-SLEEPY static long from_two(long ns)
+RIG_PLACED(from_two) static long from_two(long ns)
 {
 	return sleep_here(ns) + 2;
 }
@@ -703,19 +785,17 @@ static int sleeps_from_two_places(_Atomic u64 *slot)
 	return 0;
 }
 
-static bool lies_in(u64 addr, const void *fn)
-{
-	return addr >= (u64)fn && addr < (u64)fn + 160;
-}
-
-static void check_stack(struct rig *r, u32 raw, const void *caller)
+static void check_stack(struct rig *r, u32 raw, bool one)
 {
 	u64 addr[HB_STACK_DEPTH] = {0};
 	u32 key = raw - 1;
 
 	assert_int_equal(bpf_map_lookup_elem(bpf_map__fd(r->skel->maps.stacks), &key, addr), 0);
-	assert_true(lies_in(addr[0], sleep_here));
-	assert_true(lies_in(addr[1], caller));
+	assert_true(RIG_LIES_IN(addr[0], sleep_here));
+	if (one)
+		assert_true(RIG_LIES_IN(addr[1], from_one));
+	else
+		assert_true(RIG_LIES_IN(addr[1], from_two));
 }
 
 static void stacks_say_where_it_slept(void **state)
@@ -745,7 +825,7 @@ static void stacks_say_where_it_slept(void **state)
 		if (!o->stack)
 			continue;
 		longer++;
-		check_stack(r, o->stack, i % 4 < 2 ? (void *)from_one : (void *)from_two);
+		check_stack(r, o->stack, i % 4 < 2);
 	}
 	assert_true(longer > 0);
 	assert_int_equal(rig__lost(r, HB_LOSS_STACK_FULL, HB_TYPE_offcpu), 0);
@@ -841,12 +921,13 @@ static void a_thread_of_the_target_wakes(void **state)
 
 int main(void)
 {
-	struct CMUnitTest tests[sizeof(scenes) / sizeof(*scenes) + 6];
+	struct CMUnitTest tests[sizeof(scenes) / sizeof(*scenes) + 7];
 	size_t n = 0;
 
 	for (size_t i = 0; i < sizeof(scenes) / sizeof(*scenes); i++)
 		tests[n++] = (struct CMUnitTest){scenes[i].name, run_scene, NULL, NULL, (void *)&scenes[i]};
 	tests[n++] = (struct CMUnitTest)cmocka_unit_test(timers_have_no_waker_to_blame);
+	tests[n++] = (struct CMUnitTest)cmocka_unit_test(without_kernel_knobs);
 	tests[n++] = (struct CMUnitTest)cmocka_unit_test(an_interrupted_thread_is_a_bystander);
 	tests[n++] = (struct CMUnitTest)cmocka_unit_test(preemption_is_ready_time);
 	tests[n++] = (struct CMUnitTest)cmocka_unit_test(stacks_say_where_it_slept);
