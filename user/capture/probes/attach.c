@@ -27,6 +27,7 @@ struct hb_attach {
 	u32 n, cap;
 	struct hb_refusal *refusals;
 	u32 n_refusals, cap_refusals;
+	int trial_prog, trial_map; /* our own, -1: none */
 };
 
 /* The job of attaching one file in one process. */
@@ -62,7 +63,34 @@ struct hb_attach *hb_attach__new(const struct hb_attach_ops *ops)
 	if (!a)
 		return NULL;
 	a->ops = *ops;
+	a->trial_prog = a->trial_map = -1;
 	raise_fd_limit();
+	return a;
+}
+
+struct hb_attach *hb_attach__new_trial(bool single, struct hb_error *e)
+{
+	bool multi = !single && hb_attach__has_multi();
+	int map = -1, prog = hb_trial__load(multi, &map);
+	struct hb_attach_ops ops = {multi ? prog : -1, multi ? prog : -1, prog, prog};
+	struct hb_attach *a;
+
+	if (prog < 0) {
+		hb_error__set(e, HB_EXIT_KERNEL, prog,
+			      "cannot load a BPF program: %s; run as root, or with CAP_BPF and "
+			      "CAP_PERFMON",
+			      strerror(-prog));
+		return NULL;
+	}
+	a = hb_attach__new(&ops);
+	if (!a) {
+		close(prog);
+		close(map);
+		hb_error__nomem(e, "links");
+		return NULL;
+	}
+	a->trial_prog = prog;
+	a->trial_map = map;
 	return a;
 }
 
@@ -282,7 +310,7 @@ int hb_attach__file(struct hb_attach *a, const struct hb_process *proc, const st
 	return err < 0 ? say(&j, err, e) : err;
 }
 
-static bool chosen(const struct hb_plan_file *f, const struct hb_plan_file *const *files, u32 n)
+static bool among(const struct hb_plan_file *f, const struct hb_plan_file *const *files, u32 n)
 {
 	for (u32 i = 0; i < n; i++)
 		if (files[i] == f)
@@ -290,16 +318,35 @@ static bool chosen(const struct hb_plan_file *f, const struct hb_plan_file *cons
 	return false;
 }
 
+/* Files of the arrival check are the caller's to drop. */
+static bool chosen(struct hb_plan *p, u32 pid, const struct hb_plan_file *f)
+{
+	u32 n;
+	const struct hb_plan_file *const *files = hb_plan__files_of(p, pid, &n);
+
+	if (among(f, files, n))
+		return true;
+	files = hb_plan__check_files(p, pid, &n);
+	return among(f, files, n);
+}
+
+/* Closed in the background: the places are free at once, only the waiting for grace periods takes time. */
+void hb_attach__trim(struct hb_attach *a, struct hb_plan *p, u32 pid)
+{
+	for (u32 i = a->n; i-- > 0;)
+		if (a->entries[i].pid == pid && !chosen(p, pid, a->entries[i].file))
+			entry_close(a, &a->entries[i], 0);
+}
+
 int hb_attach__process(struct hb_attach *a, struct hb_plan *p, const struct hb_process *proc,
 		       hb_attached_fn fn, void *arg, struct hb_error *e)
 {
-	u32 n;
-	const struct hb_plan_file *const *files = hb_plan__files_of(p, proc->pid, &n);
+	const struct hb_plan_file *const *files;
 	int total = 0, first = 0;
+	u32 n;
 
-	for (u32 i = a->n; i-- > 0;)
-		if (a->entries[i].pid == proc->pid && !chosen(a->entries[i].file, files, n))
-			entry_close(a, &a->entries[i], 0);
+	hb_attach__trim(a, p, proc->pid);
+	files = hb_plan__files_of(p, proc->pid, &n);
 	for (u32 i = 0; i < n; i++) {
 		const struct hb_mapping *m = hb_plan_file__mapping(files[i], proc);
 		int got;
@@ -375,6 +422,10 @@ void hb_attach__free(struct hb_attach *a)
 		free(a->refusals[i].file);
 		free(a->refusals[i].symbol);
 		free(a->refusals[i].why);
+	}
+	if (a->trial_prog >= 0) {
+		close(a->trial_prog);
+		close(a->trial_map);
 	}
 	free(a->refusals);
 	free(a->entries);

@@ -260,6 +260,17 @@ int hb_plan__file(struct hb_plan *p, u32 lib, const u8 *picks, bool quiet, u64 s
 	return (int)p->n_files++;
 }
 
+const char *hb_plan__absent(const struct hb_plan *p, const struct hb_plan_file *f)
+{
+	for (u32 i = 0; i < p->n_libs; i++) {
+		const struct hb_lib *l = &p->libs[i];
+
+		if (l->ino == f->ino && l->dev == f->dev && l->absent.size && !l->absent.oom)
+			return l->absent.data;
+	}
+	return "";
+}
+
 const struct hb_plan_file *hb_plan__files(const struct hb_plan *p, u32 *n)
 {
 	*n = p->n_files;

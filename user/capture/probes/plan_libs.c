@@ -23,6 +23,7 @@ struct reading {
 	struct hb_map *names;	/* symbols that a row has spoken for: the first row wins, be it on or off */
 	struct hb_map *offsets; /* places taken: aliases of one function are one probe */
 	u32 not_entry;
+	bool matched; /* the row has a function here, if only one that another row spoke for */
 	bool oom;
 };
 
@@ -62,6 +63,7 @@ static int on_symbol(const struct hb_sym *s, void *arg)
 	bool fresh = false;
 	u64 *slot = hb_map__slot(r->names, hb_hash_bytes(s->name, strlen(s->name)), &fresh);
 
+	r->matched = true;
 	if (!slot) {
 		r->oom = true;
 		return 1;
@@ -90,7 +92,11 @@ static void read_rows(struct reading *r)
 			continue;
 		r->row = &rows[i];
 		r->family = r->p->row_family[i];
+		r->matched = false;
 		hb_row__each(r->row, r->elf, on_symbol, r);
+		if (!r->matched && hb_plan__enabled(r->p, r->row))
+			hb_buf__printf(&r->lib->absent, "%s%s", r->lib->absent.size ? ", " : "",
+				       r->row->symbol);
 	}
 }
 
@@ -172,6 +178,7 @@ void hb_lib__free(struct hb_lib *l)
 		free(l->cands[i].symbol);
 	free(l->cands);
 	free(l->path);
+	hb_buf__free(&l->absent);
 }
 
 /* ---- runtimes linked statically ---- */

@@ -7,6 +7,7 @@
 #ifndef HB_PLAN_PRIVATE_H
 #define HB_PLAN_PRIVATE_H
 
+#include "base/buf.h"
 #include "capture/probes/probes.h"
 
 #define HB_MAX_FILES	1024 /* distinct (file, choice) pairs; never moves, so pointers to them stay good */
@@ -27,6 +28,7 @@ struct hb_lib { /* one file, read once */
 	struct hb_cand *cands;
 	u32 n, cap;
 	bool simulated;
+	struct hb_buf absent; /* "cuFoo, cuBar": enabled rows that matched nothing here */
 };
 
 /* What is done with a candidate in one process. */

@@ -110,6 +110,8 @@ const struct hb_refusal *hb_plan__refusals(const struct hb_plan *p, u32 *n);
 u32 hb_plan__n_probes(const struct hb_plan *p);
 const struct hb_probe_desc *hb_plan__desc(const struct hb_plan *p, u32 id);
 int hb_plan__write_rows(const struct hb_plan *p, u32 first, struct hb_window_writer *w);
+/* Functions of the tables that this file does not have, "a, b, c" (another version of the library); "" when none. */
+const char *hb_plan__absent(const struct hb_plan *p, const struct hb_plan_file *f);
 bool hb_plan__simulated(const struct hb_plan *p); /* a planned library exports hb_simulated_accelerator */
 /* Which layer each class was taken from, and runtimes that are static, stripped..: lines for a person. */
 const char *const *hb_plan__remarks(const struct hb_plan *p, u32 *n);
@@ -149,6 +151,10 @@ int hb_attach__file(struct hb_attach *a, const struct hb_process *proc, const st
 typedef void (*hb_attached_fn)(const struct hb_plan_file *f, int probes, void *arg);
 int hb_attach__process(struct hb_attach *a, struct hb_plan *p, const struct hb_process *proc, hb_attached_fn fn,
 		       void *arg, struct hb_error *e);
+/* The first half of that: drops what a process no longer is to have. */
+void hb_attach__trim(struct hb_attach *a, struct hb_plan *p, u32 pid);
+/* Links to a program of our own that only counts, to try what would attach; NULL with a sentence (exit 4). */
+struct hb_attach *hb_attach__new_trial(bool single, struct hb_error *e);
 /* Closes the links of one (pid, file); -ENOENT when there are none. */
 int hb_attach__drop(struct hb_attach *a, u32 pid, const struct hb_plan_file *f);
 /* Forgets a process that has exited: its links are closed with the rest, a reused pid attaches anew. */
