@@ -151,7 +151,7 @@ static __always_inline void fill(struct hb_rec_accel *r, const struct hb_probe_d
 	r->nested = 0;
 	r->probe = probe;
 	r->ret = 0;
-	r->stack = hb_accel_stacks ? hb_stack__take(ctx, HB_TYPE_accel, BPF_F_USER_STACK) : 0;
+	r->stack = hb_accel_stacks ? hb_stack__take(ctx, HB_TYPE_accel, BPF_F_USER_STACK, HB_STACK_CALL) : 0;
 	r->shm = v[HB_SLOT_SHM];
 	r->kind = v[HB_SLOT_KIND];
 	r->flags = flags;

@@ -114,19 +114,65 @@ static __always_inline struct hb_wire *hb_wire_of(void *payload)
 	return (struct hb_wire *)payload - 1;
 }
 
-/* User stack of the current thread for a STACK member: table index + 1, 0 when there is none. Counted against
- * the record type when the table is full (-EEXIST: a hash collision, another stack lives there) or memory
- * unreadable. */
-static __always_inline u32 hb_stack__take(void *ctx, u32 type, u64 flags)
-{
-	long id = bpf_get_stackid(ctx, &stacks, flags);
+/* Index into stack_scratch. A call (uprobe, system call) may be preempted by one on another thread of the same CPU:
+ * `busy` tells, and the second goes without a stack. */
+enum hb_stack_ctx { HB_STACK_SWITCH, HB_STACK_SAMPLE, HB_STACK_CALL };
 
-	if (id >= 0)
-		return id + 1;
-	/* -EEXIST, -ENOMEM: no place in the table. -EFAULT: no frames (a kernel thread, no user registers).
-	 */
-	hb_lose(id == -14 ? HB_LOSS_STACK_NONE : HB_LOSS_STACK_FULL, type);
-	return 0;
+static __always_inline u64 hb_stack__hash(const struct hb_stack_trace *t)
+{
+	u64 h = 0x9e3779b97f4a7c15ULL ^ t->n;
+	u32 i;
+
+	for (i = 0; i < HB_STACK_DEPTH; i++) {
+		if (i >= t->n)
+			break;
+		h ^= t->ip[i];
+		h *= 0xff51afd7ed558ccdULL;
+		h ^= h >> 32;
+	}
+	return h;
+}
+
+/* Id of the stack in the table, put there when it is new; 0 when there is no room or another stack has this id. */
+static __always_inline u32 hb_stack__intern(struct hb_stack_trace *t)
+{
+	struct hb_stack_trace *old;
+	u32 id;
+
+	t->hash = hb_stack__hash(t);
+	id = (u32)t->hash ^ (u32)(t->hash >> 32);
+	id = id ? id : 1;
+	old = bpf_map_lookup_elem(&stacks, &id);
+	if (!old) {
+		if (bpf_map_update_elem(&stacks, &id, t, BPF_NOEXIST) == 0)
+			return id;
+		old = bpf_map_lookup_elem(&stacks, &id); /* another CPU was first, or the table is full */
+	}
+	return old && old->hash == t->hash ? id : 0;
+}
+
+/* Stack of the current thread for a STACK member; 0 when there is none. Counted against the record type when it could not
+ * be kept or user memory could not be read. */
+static __always_inline u32 hb_stack__take(void *ctx, u32 type, u64 flags, enum hb_stack_ctx where)
+{
+	u32 key = where, id = 0;
+	struct hb_stack_scratch *s = bpf_map_lookup_elem(&stack_scratch, &key);
+	long size;
+
+	if (!s || __sync_lock_test_and_set(&s->busy, 1)) {
+		hb_lose(HB_LOSS_STACK_FULL, type);
+		return 0;
+	}
+	size = bpf_get_stack(ctx, s->trace.ip, sizeof(s->trace.ip), flags);
+	if (size > 0) {
+		s->trace.n = (u32)size / sizeof(u64);
+		id = hb_stack__intern(&s->trace);
+	}
+	s->busy = 0;
+	/* -EFAULT or nothing: no frames (a kernel thread, no user registers). */
+	if (!id)
+		hb_lose(size > 0 ? HB_LOSS_STACK_FULL : HB_LOSS_STACK_NONE, type);
+	return id;
 }
 
 #endif

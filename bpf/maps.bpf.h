@@ -48,11 +48,27 @@ struct {
 	__type(value, u64);
 } losses SEC(".maps") __weak;
 
+/* Distinct stacks. The kernel's own stack table is a hash without chains: 3,000 stacks of a real engine lost one in a
+ * thousand to collisions. */
 struct {
-	__uint(type, BPF_MAP_TYPE_STACK_TRACE);
+	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, HB_MAX_STACKS);
-	__uint(key_size, sizeof(u32));
-	__uint(value_size, HB_STACK_DEPTH * sizeof(u64));
+	__type(key, u32); /* stack id: folded hash, never 0 */
+	__type(value, struct hb_stack_trace);
 } stacks SEC(".maps") __weak;
+
+/* Where a stack is put together: one place per CPU and kind of context, since a sample's interrupt comes in the middle of
+ * a switch. */
+struct hb_stack_scratch {
+	u32 busy, pad;
+	struct hb_stack_trace trace;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 3);
+	__type(key, u32);
+	__type(value, struct hb_stack_scratch);
+} stack_scratch SEC(".maps") __weak;
 
 #endif

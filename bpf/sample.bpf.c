@@ -44,19 +44,12 @@ static __always_inline bool sample_in_user(struct bpf_perf_event_data *ctx)
 #endif
 }
 
-static __always_inline u16 sample_sysno(void)
-{
-	struct hb_call_regs r;
-
-	hb_task__call(bpf_get_current_task_btf(), &r);
-	return r.sysno;
-}
-
 SEC("perf_event")
 int sample(struct bpf_perf_event_data *ctx)
 {
 	u64 weight = sample_weight(), id = bpf_get_current_pid_tgid();
 	struct hb_rec_sample *s;
+	struct hb_call_regs r;
 	bool user;
 
 	if (!hb_target__is(id >> 32))
@@ -65,11 +58,12 @@ int sample(struct bpf_perf_event_data *ctx)
 	if (!s)
 		return 0;
 	user = sample_in_user(ctx);
+	hb_task__call(bpf_get_current_task_btf(), &r);
 	s->weight = weight;
 	s->ip = PT_REGS_IP(&ctx->regs);
-	s->stack = hb_sample_stacks ? hb_stack__take(ctx, HB_TYPE_sample, BPF_F_USER_STACK) : 0;
+	s->stack = hb_sample_stacks && r.has_user ? hb_stack__take(ctx, HB_TYPE_sample, BPF_F_USER_STACK) : 0;
 	s->kstack = hb_sample_stacks && !user ? hb_stack__take(ctx, HB_TYPE_sample, 0) : 0;
-	s->sysno = user ? HB_SYSNO_NONE : sample_sysno();
+	s->sysno = user ? HB_SYSNO_NONE : r.sysno;
 	s->mode = user ? HB_CPUMODE_USER : HB_CPUMODE_KERNEL;
 	s->cpu = bpf_get_smp_processor_id();
 	s->pad = 0;

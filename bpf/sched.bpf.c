@@ -54,6 +54,10 @@ static __always_inline void sleep_walk(void *ctx, struct hb_sleep *s, const stru
 {
 	u64 top[2] = {};
 
+	if (!r->has_user) {
+		s->stack = 0;
+		return;
+	}
 	if (r->fp)
 		bpf_probe_read_user(top, sizeof(top), (void *)r->fp);
 	if (s->stack && s->walked[0] == r->ip && s->walked[1] == r->fp && s->walked[2] == top[0] &&
@@ -63,7 +67,7 @@ static __always_inline void sleep_walk(void *ctx, struct hb_sleep *s, const stru
 	s->walked[1] = r->fp;
 	s->walked[2] = top[0];
 	s->walked[3] = top[1];
-	s->stack = hb_stack__take(ctx, HB_TYPE_offcpu, BPF_F_USER_STACK);
+	s->stack = hb_stack__take(ctx, HB_TYPE_offcpu, BPF_F_USER_STACK, HB_STACK_SWITCH);
 }
 
 static __always_inline void switch_out(void *ctx, struct task_struct *prev, bool preempt, u32 state)

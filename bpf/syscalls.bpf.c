@@ -54,7 +54,7 @@ static __always_inline void syscall_emit(void *ctx, const struct hb_entered *e, 
 	s->a3 = e->args[3];
 	s->a4 = e->args[4];
 	s->a5 = e->args[5];
-	s->stack = hb_syscall_stacks ? hb_stack__take(ctx, HB_TYPE_syscall, BPF_F_USER_STACK) : 0;
+	s->stack = hb_syscall_stacks ? hb_stack__take(ctx, HB_TYPE_syscall, BPF_F_USER_STACK, HB_STACK_CALL) : 0;
 	s->sysno = e->sysno;
 	s->pad = 0;
 	HB_SUBMIT(s);

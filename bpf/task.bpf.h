@@ -17,6 +17,7 @@ struct hb_call_regs {
 	u64 a0, a1, a2;
 	u64 ip, fp;
 	u16 sysno;
+	bool has_user; /* user memory is still there; an exiting thread gives it up and may then sleep */
 };
 
 static __always_inline void hb_task__call(struct task_struct *t, struct hb_call_regs *c)
@@ -28,6 +29,7 @@ static __always_inline void hb_task__call(struct task_struct *t, struct hb_call_
 	c->sysno = HB_SYSNO_NONE;
 	if (t->flags & HB_PF_KTHREAD)
 		return;
+	c->has_user = t->mm != NULL;
 	r = (struct pt_regs *)bpf_task_pt_regs(t);
 #if defined(__TARGET_ARCH_x86)
 	nr = (s64)r->orig_ax;

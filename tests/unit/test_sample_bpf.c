@@ -69,6 +69,7 @@ static struct run run(int (*fn)(_Atomic u64 *))
 	hb_sampling__free(s);
 	rig__drain(x.r);
 	assert_int_equal(rig__lost(x.r, HB_LOSS_RING_FULL, HB_TYPE_sample), 0);
+	assert_int_equal(rig__lost(x.r, HB_LOSS_STACK_NONE, HB_TYPE_sample), 0);
 	return x;
 }
 
@@ -80,14 +81,13 @@ static void done(struct run *x)
 
 static u32 frames(struct run *x, u32 raw, u64 addr[HB_STACK_DEPTH])
 {
-	u32 key = raw - 1, n = 0;
+	struct hb_stack_trace t;
 
-	memset(addr, 0, HB_STACK_DEPTH * sizeof(u64));
 	assert_int_not_equal(raw, 0);
-	assert_int_equal(bpf_map_lookup_elem(bpf_map__fd(x->r->skel->maps.stacks), &key, addr), 0);
-	while (n < HB_STACK_DEPTH && addr[n])
-		n++;
-	return n;
+	assert_int_equal(bpf_map_lookup_elem(bpf_map__fd(x->r->skel->maps.stacks), &raw, &t), 0);
+	assert_in_range(t.n, 1, HB_STACK_DEPTH);
+	memcpy(addr, t.ip, t.n * sizeof(u64));
+	return t.n;
 }
 
 static bool under_burn_user(const u64 *addr, u32 depth)

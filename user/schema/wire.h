@@ -8,7 +8,7 @@
 #define HB_MAX_RINGS   64    /* rings are per CPU up to this, then shared by CPU modulo */
 #define HB_MAX_PROBES  4096  /* rows in one plan */
 #define HB_MAX_TARGETS 4096  /* processes in one window */
-#define HB_MAX_STACKS  32768 /* distinct stacks kept by the kernel in one window */
+#define HB_MAX_STACKS  16384 /* distinct stacks kept by the kernel in one window: 16 MiB */
 #define HB_STACK_DEPTH 127   /* frames, the kernel's own limit */
 
 /* Value of map `targets`, key: tgid in the initial pid namespace. */
@@ -60,6 +60,13 @@ struct hb_probe_desc {
 	u32 flags;     /* HB_PROBE_* */
 };
 #define HB_PROBE_QUIET 1 /* counted, and its calls enclose others, but nothing is recorded */
+
+/* Value of map `stacks`, key: the id in STACK members. */
+struct hb_stack_trace {
+	u64 hash; /* of the frames: tells two stacks with one id apart */
+	u32 n, pad;
+	u64 ip[HB_STACK_DEPTH]; /* innermost first */
+};
 
 /* Key of per-CPU array `losses`: cause * HB_TYPE_MAX + type. */
 #define HB_LOSS_KEY(cause, type) ((cause) * HB_TYPE_MAX + (type))

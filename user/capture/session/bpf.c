@@ -322,14 +322,12 @@ void hb_bpf__each_loss(const struct hb_bpf *b, void (*fn)(const struct hb_loss_r
 
 u32 hb_bpf__stack(const struct hb_bpf *b, u32 raw, u64 addr[HB_STACK_DEPTH])
 {
-	u32 key = raw - 1, n = 0;
+	struct hb_stack_trace t;
 
-	memset(addr, 0, HB_STACK_DEPTH * sizeof(u64));
-	if (!raw || bpf_map_lookup_elem(bpf_map__fd(b->skel->maps.stacks), &key, addr))
+	if (!raw || bpf_map_lookup_elem(bpf_map__fd(b->skel->maps.stacks), &raw, &t) || t.n > HB_STACK_DEPTH)
 		return 0;
-	while (n < HB_STACK_DEPTH && addr[n])
-		n++;
-	return n;
+	memcpy(addr, t.ip, t.n * sizeof(u64));
+	return t.n;
 }
 
 void hb_bpf__each_cost(const struct hb_bpf *b,
