@@ -1,3 +1,2 @@
 # Demangling: libiberty (Debian and Ubuntu: libiberty-dev; Fedora: binutils-devel). Static archive, no run-time dependency.
-CPPFLAGS += -isystem /usr/include/libiberty
 LIBS     += -liberty

@@ -3,7 +3,7 @@
 
 #include <setjmp.h>
 #include <string.h>
-#include <demangle.h>
+#include <libiberty/demangle.h>
 
 #define MAX_MANGLED 2048 /* the parser keeps 64 bytes of stack per character */
 
