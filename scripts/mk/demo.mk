@@ -1,0 +1,3 @@
+.PHONY: demo
+demo:
+	@MAKE='$(MAKE)' scripts/demo $(B)

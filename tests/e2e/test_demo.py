@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""`make demo`, the first thing a newcomer runs."""
+import os
+import subprocess
+
+import pytest
+
+from lib import paths
+
+
+@pytest.mark.deadline(400)
+def test_demo_shows_a_live_engine_and_leaves_no_process(hb):
+    env = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+    done = subprocess.run(["make", "--no-print-directory", f"B={paths.BUILD}", "demo"], cwd=paths.ROOT, env=env,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=390)
+    assert done.returncode == 0, done.stdout[-6000:]
+    assert done.stdout.count("simulated accelerator") >= 3, done.stdout
+    for name in ("cuLaunchKernel", "cuGraphLaunch"):
+        assert name in open(paths.built("demo", "report.txt"), encoding="utf-8").read(), f"{name} is not in the report"
+    window = hb.window(paths.built("demo", "demo.hbw"))
+    assert window.head["simulated"] is True
+    assert len(window.head["processes"]) >= 4
+    assert window.lost() == 0, window.loss
+    assert os.path.getsize(paths.built("demo", "demo.pftrace")) > 10000
+    left = subprocess.run(["pgrep", "-fl", "mini_llm.(serve|engine|worker|load).*" + paths.BUILD], stdout=subprocess.PIPE, text=True)
+    assert not left.stdout, left.stdout
