@@ -61,8 +61,10 @@ int sample(struct bpf_perf_event_data *ctx)
 	hb_task__call(bpf_get_current_task_btf(), &r);
 	s->weight = weight;
 	s->ip = PT_REGS_IP(&ctx->regs);
-	s->stack = hb_sample_stacks && r.has_user ? hb_stack__take(ctx, HB_TYPE_sample, BPF_F_USER_STACK) : 0;
-	s->kstack = hb_sample_stacks && !user ? hb_stack__take(ctx, HB_TYPE_sample, 0) : 0;
+	s->stack = hb_sample_stacks && r.has_user
+		       ? hb_stack__take(ctx, HB_TYPE_sample, BPF_F_USER_STACK, HB_STACK_SAMPLE)
+		       : 0;
+	s->kstack = hb_sample_stacks && !user ? hb_stack__take(ctx, HB_TYPE_sample, 0, HB_STACK_SAMPLE) : 0;
 	s->sysno = user ? HB_SYSNO_NONE : r.sysno;
 	s->mode = user ? HB_CPUMODE_USER : HB_CPUMODE_KERNEL;
 	s->cpu = bpf_get_smp_processor_id();

@@ -215,7 +215,8 @@ static inline void rig__free(struct rig *r)
 
 /* ---- children ---- */
 
-#define RIG_SLOTS 512
+#define RIG_SLOTS      512
+#define RIG_CHILD_NAME "rig-child"
 struct rig_child {
 	pid_t pid;
 	int go;		   /* a byte here starts it */
@@ -243,6 +244,7 @@ static inline struct rig_child rig_child__fork(int (*fn)(_Atomic u64 *slot))
 	assert_true(c.pid >= 0);
 	if (!c.pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		prctl(PR_SET_NAME, RIG_CHILD_NAME);
 		close(go[1]);
 		while (read(go[0], &b, 1) < 0 && errno == EINTR)
 			;

@@ -115,7 +115,7 @@ static void threads_begin_and_end(void **state)
 		assert_int_equal(x->thread.parent, c.pid);
 		assert_int_equal(x->thread.nstid, tid);
 		assert_int_equal(x->thread.how, HB_HOW_FORKED);
-		assert_string_equal(x->thread.name.c, "test_process_bp");
+		assert_string_equal(x->thread.name.c, RIG_CHILD_NAME);
 		assert_true(x->w.ts < end->w.ts);
 		assert_int_equal(end->exit.last, 0);
 		assert_int_equal(end->exit.code, 0);
@@ -282,7 +282,7 @@ static void children_are_followed(void **state)
 	assert_int_equal(x->process.ppid, c.pid);
 	assert_int_equal(x->process.nspid, kid);
 	assert_int_equal(x->process.how, HB_HOW_FORKED);
-	assert_string_equal(x->process.name.c, "test_process_bp");
+	assert_string_equal(x->process.name.c, RIG_CHILD_NAME);
 	assert_string_equal(only(r, HB_TYPE_rename, kid)->rename.name.c, "kid");
 	x = only(r, HB_TYPE_exec, kid); /* and no rename: the exec's record says the name */
 	assert_string_equal(x->exec.name.c, "sh");
