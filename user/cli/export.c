@@ -135,9 +135,9 @@ static void remark(const struct hb_window *w)
 	if (hb_window__damage(w))
 		hb_warn("%s", hb_window__damage(w));
 	for (unsigned c = 0; c < HB_LOSS_COUNT; c++)
-		if (hb_decode__loss(w, c))
+		if (hb_window__loss_total(w, c))
 			hb_warn("loss: %s %llu: %s", hb_word(HB_WORDS_LOSS, c),
-				(unsigned long long)hb_decode__loss(w, c), hb_decode__loss_doc(c));
+				(unsigned long long)hb_window__loss_total(w, c), hb_decode__loss_doc(c));
 }
 
 static int export(struct hb_window *w, struct args *a)
@@ -150,7 +150,7 @@ static int export(struct hb_window *w, struct args *a)
 	unfinished = hb_output__unfinished(o);
 	catch_signals();
 	rc = a->format->run(w, hb_output__file(o), &a->error);
-	if (rc && rc != -EPIPE)
+	if (rc)
 		hb_error__set(&a->error, HB_EXIT_FAILED, rc, "cannot write %s: %s", a->output, strerror(-rc));
 	if (rc) {
 		hb_output__abort(o);
@@ -159,8 +159,6 @@ static int export(struct hb_window *w, struct args *a)
 		rc = hb_output__commit(o, &a->error);
 		unfinished = NULL;
 	}
-	if (rc == -EPIPE) /* the reader has seen enough */
-		return HB_EXIT_OK;
 	return rc ? hb_cli__fail(&a->error) : HB_EXIT_OK;
 }
 
@@ -173,6 +171,7 @@ static int run(int argc, char **argv)
 	if (rc != HB_CLI_GO)
 		return rc;
 	hb_quiet(a.quiet);
+	signal(SIGPIPE, SIG_DFL); /* `export -o - | head`: a reader who has seen enough ends it */
 	w = hb_window__open(a.file, &a.error);
 	if (!w)
 		return hb_cli__fail(&a.error);

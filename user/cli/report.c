@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* `herschel-bpf report FILE`: everything a window has, in tables or as JSON. */
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,14 +69,11 @@ static const struct argp argp = {
 	   "between processes, threads, functions, stacks, loss, cost. Needs no root and no traced process.",
 };
 
-/* `report | head` closes the pipe: that is a reader who has seen enough. */
 static int print(struct hb_window *w, struct args *a)
 {
 	int rc =
 	    a->json ? hb_report__json(w, stdout, &a->error) : hb_report__text(w, stdout, &a->o, &a->error);
 
-	if (rc == -EPIPE)
-		return HB_EXIT_OK;
 	if (rc)
 		hb_error__set(&a->error, HB_EXIT_FAILED, rc, "the report could not be written: %s",
 			      strerror(-rc));
@@ -90,6 +88,7 @@ static int run(int argc, char **argv)
 
 	if (rc != HB_CLI_GO)
 		return rc;
+	signal(SIGPIPE, SIG_DFL); /* `report | head`: a reader who has seen enough ends it */
 	w = hb_window__open(a.file, &a.error);
 	if (!w)
 		return hb_cli__fail(&a.error);

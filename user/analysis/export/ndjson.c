@@ -136,7 +136,7 @@ static void add_loss(struct hb_ndjson *c)
 		       (unsigned long long)hb_decode__loss_all(c->w));
 	for (unsigned k = 0; k < HB_LOSS_COUNT; k++)
 		hb_buf__printf(&c->line, ",\"%s\":%llu", hb_word(HB_WORDS_LOSS, k),
-			       (unsigned long long)hb_decode__loss(c->w, k));
+			       (unsigned long long)hb_window__loss_total(c->w, k));
 	add_damage(c);
 	hb_jbuf__lit(&c->line, ",\"rows\":[");
 	for (u32 k = 0; k < n; k++) {

@@ -193,13 +193,16 @@ static void emit_stream(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64
 		emit_hex(c, i, v);
 }
 
+/* The table's word is the key; only "comm" is taken, by the thread's name. */
 static void emit_handle(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
 {
+	u8 handle = row_of(c)->handle;
+
 	(void)i;
 	if (!v)
 		return;
 	hb_jbuf__lit(&c->line, ",");
-	hb_jbuf__str(&c->line, hb_word(HB_WORDS_HANDLE, row_of(c)->handle));
+	hb_jbuf__str(&c->line, handle == HB_HANDLE_COMM ? "communicator" : hb_word(HB_WORDS_HANDLE, handle));
 	hb_jbuf__lit(&c->line, ":");
 	hb_jbuf__hex(&c->line, v);
 }
@@ -355,7 +358,7 @@ static const struct special {
     {"accel", "by", NULL, NULL, NULL},
     {"accel", "bz", NULL, NULL, NULL},
     {"accel", "stream", "stream", emit_stream, "handle, hex; \"0x0\" = default stream"},
-    {"accel", "handle", "handle, function, graph, comm, event or memory", emit_handle,
+    {"accel", "handle", "handle, function, graph, communicator, event or memory", emit_handle,
      "handle, hex; the key says what it is"},
     {"accel", "bytes", "bytes", emit_bytes,
      "bytes copied, set, allocated or reduced; a collective has `elements` too"},

@@ -133,7 +133,7 @@ int hb_output__commit(struct hb_output *o, struct hb_error *e)
 			rc = -errno;
 		o->f = NULL;
 		rc = rc ? cannot(o, -rc, e) : name_it(o, e);
-	} else if (rc && rc != -EPIPE) {
+	} else if (rc) {
 		hb_error__set(e, HB_EXIT_FAILED, rc, "cannot write to the standard output: %s",
 			      strerror(-rc));
 	}

@@ -147,22 +147,12 @@ const char *hb_decode__comm(const struct hb_window *w, const struct hb_task *t)
 	return *s ? s : "?";
 }
 
-/* The reader counts damage and unknown types itself; a file may carry such rows too, from a conversion. */
-u64 hb_decode__loss(const struct hb_window *w, enum hb_loss cause)
-{
-	const struct hb_window_info *i = hb_window__info(w);
-	u64 kept = hb_window__loss_total(w, cause);
-	u64 seen = cause == HB_LOSS_DAMAGED ? i->frames_bad : cause == HB_LOSS_UNKNOWN_TYPE ? i->unknown : 0;
-
-	return kept > seen ? kept : seen;
-}
-
 u64 hb_decode__loss_all(const struct hb_window *w)
 {
 	u64 n = 0;
 
 	for (unsigned c = 0; c < HB_LOSS_COUNT; c++)
-		n += hb_decode__loss(w, c);
+		n += hb_window__loss_total(w, c);
 	return n;
 }
 

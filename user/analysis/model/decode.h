@@ -30,8 +30,7 @@ const char *hb_decode__frame(const struct hb_window *w, const struct hb_loc *l, 
 /* Last known name of a thread, "?" when unknown; not cleaned. */
 const char *hb_decode__comm(const struct hb_window *w, const struct hb_task *t);
 
-/* Total of a cause including what the reader itself found out (damaged frames, unknown types). */
-u64 hb_decode__loss(const struct hb_window *w, enum hb_loss cause);
+/* Total over all causes. */
 u64 hb_decode__loss_all(const struct hb_window *w);
 /* What a cause means, for a person. */
 const char *hb_decode__loss_doc(enum hb_loss cause);

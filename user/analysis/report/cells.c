@@ -11,7 +11,7 @@ void hb_cell__ns(struct hb_table *t, u64 ns)
 {
 	char b[32];
 
-	hb_table__cell(t, "%s", hb_text__ns(b, sizeof(b), ns));
+	hb_table__cell(t, "%s", ns ? hb_text__ns(b, sizeof(b), ns) : "-");
 }
 
 void hb_cell__count(struct hb_table *t, u64 n)
@@ -38,7 +38,7 @@ void hb_cell__bytes(struct hb_table *t, u64 n)
 
 void hb_cell__share(struct hb_table *t, u64 part, u64 whole)
 {
-	if (whole)
+	if (part && whole)
 		hb_table__cell(t, "%.1f %%", 100.0 * (double)part / (double)whole);
 	else
 		hb_table__cell(t, "-");
@@ -139,7 +139,7 @@ unsigned hb_report__loss(const struct hb_window *w, FILE *out, unsigned max)
 	char n[32];
 
 	for (unsigned c = 0; c < HB_LOSS_COUNT; c++) {
-		u64 lost = hb_decode__loss(w, c);
+		u64 lost = hb_window__loss_total(w, c);
 
 		if (!lost)
 			continue;
@@ -164,17 +164,16 @@ void hb_report__cost(const struct hb_totals *t, FILE *out)
 {
 	char a[32], b[32];
 
-	fprintf(out, "cost: ");
 	if (t->self_cpu_ns)
-		fprintf(out, "own CPU %s (%.2f %% of one core)", hb_text__ns(a, sizeof(a), t->self_cpu_ns),
-			percent(t->self_cpu_ns, t->wall_ns));
+		fprintf(out, "cost: own CPU %s (%.2f %% of one core)",
+			hb_text__ns(a, sizeof(a), t->self_cpu_ns), percent(t->self_cpu_ns, t->wall_ns));
 	else
-		fprintf(out, "own CPU not recorded");
+		fprintf(out, "cost: own CPU not recorded");
 	if (t->self_rss)
 		fprintf(out, ", %s of memory", hb_text__bytes(b, sizeof(b), t->self_rss));
 	if (t->by_type[HB_TYPE_price])
-		fprintf(out, "; in the targets %s (%.2f %% of one core), hits x measured price\n",
+		fprintf(out, "\ncost: in the targets %s (%.2f %% of one core), hits x measured price\n",
 			hb_text__ns(a, sizeof(a), t->cost_ns), percent(t->cost_ns, t->wall_ns));
 	else
-		fprintf(out, "; no prices recorded\n");
+		fprintf(out, "\ncost: no prices recorded\n");
 }

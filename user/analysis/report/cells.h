@@ -6,7 +6,7 @@
 #include "analysis/model/model.h"
 #include "analysis/report/table.h"
 
-void hb_cell__ns(struct hb_table *t, u64 ns);
+void hb_cell__ns(struct hb_table *t, u64 ns); /* "-" for 0 */
 void hb_cell__count(struct hb_table *t, u64 n);
 void hb_cell__count_or_dash(struct hb_table *t, u64 n); /* "-" for 0 */
 void hb_cell__bytes(struct hb_table *t, u64 n);		/* "-" for 0 */
@@ -25,7 +25,7 @@ const char *hb_waker__text(const struct hb_window *w, const struct hb_waker_stat
 unsigned hb_report__head(const struct hb_window *w, const struct hb_totals *t, FILE *out);
 /* "loss: none" or one line for each cause, `max` lines at most. */
 unsigned hb_report__loss(const struct hb_window *w, FILE *out, unsigned max);
-/* What recording cost: the tool's own CPU, and hits x price in the targets. */
+/* What recording cost: the tool's own CPU, and hits x price in the targets: two lines. */
 void hb_report__cost(const struct hb_totals *t, FILE *out);
 
 #endif

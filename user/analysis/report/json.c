@@ -370,7 +370,7 @@ static void put_loss(struct doc *d)
 	hb_json__kobject(d->j, "loss");
 	hb_json__ku64(d->j, "total", hb_decode__loss_all(d->w));
 	for (unsigned c = 0; c < HB_LOSS_COUNT; c++)
-		hb_json__ku64(d->j, hb_word(HB_WORDS_LOSS, c), hb_decode__loss(d->w, c));
+		hb_json__ku64(d->j, hb_word(HB_WORDS_LOSS, c), hb_window__loss_total(d->w, c));
 	hb_json__karray(d->j, "rows");
 	for (u32 i = 0; i < n; i++) {
 		const struct hb_type *t = hb_schema__type(row[i].type);

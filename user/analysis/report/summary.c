@@ -10,7 +10,7 @@
 #include "analysis/report/table.h"
 #include "base/text.h"
 
-enum { WIDTH = 100, PROCESSES = 4, CLASSES = 8, SLEEPS = 4, REASONS = 5, LOSSES = 4 };
+enum { WIDTH = 100, PROCESSES = 4, CLASSES = 8, SLEEPS = 4, REASONS = 5, LOSSES = 3 };
 
 static int processes(const struct hb_window *w, const struct hb_model *m, FILE *out)
 {
@@ -57,7 +57,7 @@ static int classes(const struct hb_window *w, const struct hb_model *m, FILE *ou
 		else
 			hb_table__cell(t, "not timed");
 		hb_cell__quantiles(t, &k[i]->dur);
-		hb_cell__share(t, k[i]->busiest_ns, k[i]->busiest_ns ? hb_model__totals(m)->wall_ns : 0);
+		hb_cell__share(t, k[i]->busiest_ns, hb_model__totals(m)->wall_ns);
 		if (k[i]->busiest)
 			hb_cell__task(t, w, k[i]->busiest);
 		else
@@ -87,8 +87,7 @@ static int sleeps(const struct hb_window *w, const struct hb_model *m, FILE *out
 
 static int reasons(const struct hb_window *w, const struct hb_model *m, FILE *out)
 {
-	struct hb_table *t =
-	    hb_table__new("off-CPU|process|count>|total>|p95>|max>|runnable>|woken mostly by~");
+	struct hb_table *t = hb_table__new("off-CPU|process|count>|total>|max>|runnable>|woken mostly by~");
 	char buf[96];
 	u32 n;
 	const struct hb_reason_stat *const *r = hb_model__reasons(m, &n);
@@ -98,7 +97,6 @@ static int reasons(const struct hb_window *w, const struct hb_model *m, FILE *ou
 		hb_cell__proc(t, w, r[i]->proc);
 		hb_cell__count(t, r[i]->dur.count);
 		hb_cell__ns(t, r[i]->dur.total);
-		hb_cell__ns(t, hb_hist__quantile(&r[i]->dur, 0.95));
 		hb_cell__ns(t, r[i]->dur.max);
 		hb_cell__ns(t, r[i]->ready_ns);
 		hb_table__cell(t, "%s",

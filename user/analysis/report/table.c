@@ -106,19 +106,18 @@ static int bytes_of(const char *s, unsigned columns)
 	return (int)(p - s);
 }
 
-static void print_cell(FILE *out, const char *s, unsigned width, bool right, bool last)
+/* Returns the blanks that are due before the next text: none are left at the end of a line. */
+static unsigned print_cell(FILE *out, const char *s, unsigned width, bool right, unsigned blanks)
 {
 	unsigned n = columns_of(s), pad = n < width ? width - n : 0;
 
-	if (n > width) {
-		fprintf(out, "%.*s~", bytes_of(s, width - 1), s);
-		n = width;
-		pad = 0;
-	} else {
-		fprintf(out, "%*s%s", right ? (int)pad : 0, "", s);
-	}
-	if (!last)
-		fprintf(out, "%*s", (right ? 0 : (int)pad) + GAP, "");
+	if (n > width)
+		fprintf(out, "%*s%.*s~", (int)blanks, "", bytes_of(s, width - 1), s);
+	else if (n)
+		fprintf(out, "%*s%s", (int)(blanks + (right ? pad : 0)), "", s);
+	else
+		return blanks + width + GAP;
+	return (right ? 0 : pad) + GAP;
 }
 
 static void measure(const struct hb_table *t, unsigned width, unsigned *w)
@@ -140,7 +139,7 @@ static void measure(const struct hb_table *t, unsigned width, unsigned *w)
 
 int hb_table__print(struct hb_table *t, FILE *out, unsigned width)
 {
-	unsigned w[MAX_COLUMNS], c;
+	unsigned w[MAX_COLUMNS], c, blanks = 0;
 	int rc = !t || t->oom ? -ENOMEM : 0;
 
 	if (!t)
@@ -148,9 +147,8 @@ int hb_table__print(struct hb_table *t, FILE *out, unsigned width)
 	measure(t, width, w);
 	for (size_t i = 0; out && i < t->n + t->n_columns; i++) {
 		c = (unsigned)(i % t->n_columns);
-		fprintf(out, "%s", c ? "" : "  ");
-		print_cell(out, i < t->n_columns ? t->title[c] : t->cell[i - t->n_columns], w[c], t->right[c],
-			   c + 1 == t->n_columns);
+		blanks = print_cell(out, i < t->n_columns ? t->title[c] : t->cell[i - t->n_columns], w[c],
+				    t->right[c], c ? blanks : GAP);
 		if (c + 1 == t->n_columns)
 			fputc('\n', out);
 	}

@@ -44,7 +44,7 @@ static struct hb_table *processes(struct page *p, u32 *n)
 		hb_cell__ns(t, s[i]->ready_ns);
 		hb_cell__count(t, s[i]->probes);
 		hb_table__cell(t, "%s%s%s%s", s[i]->forked ? "forked " : "", s[i]->exited ? "exited " : "",
-			       s[i]->late ? "probed late by " : "",
+			       s[i]->late ? "late " : "",
 			       s[i]->late ? hb_text__ns(late, sizeof(late), s[i]->late_ns) : "");
 	}
 	return t;
@@ -64,7 +64,10 @@ static struct hb_table *classes(struct page *p, u32 *n)
 		hb_cell__quantiles(t, &s[i]->dur);
 		hb_cell__bytes(t, s[i]->bytes);
 		hb_cell__share(t, s[i]->busiest_ns, hb_model__totals(p->m)->wall_ns);
-		hb_cell__task(t, p->w, s[i]->busiest);
+		if (s[i]->busiest)
+			hb_cell__task(t, p->w, s[i]->busiest);
+		else
+			hb_table__cell(t, "-");
 	}
 	return t;
 }
@@ -81,13 +84,12 @@ static void call_name(struct hb_table *t, const struct hb_window *w, const struc
 
 static struct hb_table *calls(struct page *p, u32 *n)
 {
-	struct hb_table *t = hb_table__new(
-	    "pid>|api|function~|count>|inner>|errors>|total>|p50>|p95>|p99>|max>|bytes>|share>");
+	struct hb_table *t =
+	    hb_table__new("pid>|function~|count>|inner>|errors>|total>|p50>|p95>|p99>|max>|bytes>|share>");
 	const struct hb_call_stat *const *s = hb_model__calls(p->m, n);
 
 	for (u32 i = 0; i < shown(p, *n); i++) {
 		hb_table__cell(t, "%u", s[i]->proc->pid);
-		hb_table__cell(t, "%s", hb_window__string(p->w, s[i]->row->api));
 		call_name(t, p->w, s[i]);
 		hb_cell__count(t, s[i]->count);
 		hb_cell__count_or_dash(t, s[i]->inner);
