@@ -42,7 +42,7 @@ struct hb_frame_head {
 	u32 follow;
 	u32 body_crc, follow_crc; /* zlib crc32 */
 	u32 head_crc;		  /* of all members above */
-} __attribute__((packed, aligned(4)));
+} __attribute__((packed));
 _Static_assert(sizeof(struct hb_frame_head) == 40, "frame head");
 #define HB_HEAD_REST 32u /* bytes of the head that `size` counts */
 
