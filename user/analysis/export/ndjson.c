@@ -217,11 +217,15 @@ void hb_ndjson__describe(FILE *out)
 		hb_ndjson__plan(&p, &types[i]);
 		fprintf(out, "### `%s`\n\n| key | meaning |\n|---|---|\n", p.type);
 		for (unsigned k = 0; k < p.n; k++) {
-			if (p.item[k].name)
-				fprintf(out, "| `%s` | %s |\n", p.item[k].name, p.item[k].doc);
+			const struct hb_ndjson_item *it = &p.item[k];
+
+			if (it->name)
+				fprintf(out, "| `%s` | ", it->name);
 			else
-				fprintf(out, "| `%.*s` | %s |\n", (int)p.item[k].key_size - 4,
-					p.item[k].key + 2, p.item[k].doc);
+				fprintf(out, "| `%.*s` | ", (int)it->key_size - 4, it->key + 2);
+			for (const char *d = it->doc; *d; d++)
+				fprintf(out, *d == '|' ? "\\%c" : "%c", *d); /* a bar ends a cell */
+			fprintf(out, " |\n");
 		}
 		fputc('\n', out);
 	}
