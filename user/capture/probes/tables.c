@@ -68,28 +68,20 @@ static const char *keep_name(struct hb_tables *t, const char *name)
 	return hb_text__clean(p[t->n_names++]);
 }
 
-int hb_tables__add_text(struct hb_tables *t, const char *name, const char *text, size_t size,
-			struct hb_error *e)
+/* Puts `fresh` before the rows there are; it is ours afterwards, or freed. */
+static int prepend(struct hb_tables *t, const char *name, struct hb_row *fresh, u32 n, struct hb_error *e)
 {
-	struct hb_row *fresh = NULL, *all;
-	u32 n = 0;
-	int rc;
+	struct hb_row *all;
 
-	name = keep_name(t, name);
-	if (!name)
-		return hb_error__nomem(e, "a probe table");
-	rc = hb_table__parse(name, text, size, &fresh, &n, e);
-	if (rc)
-		return rc;
-	all = NULL;
-	if (n > HB_MAX_PROBES - t->n)
-		rc = hb_error__set(e, HB_EXIT_USAGE, -E2BIG, "%s: more than %d rows in all probe tables",
-				   name, HB_MAX_PROBES);
-	else if (n && !(all = reallocarray(fresh, t->n + n, sizeof(*all))))
-		rc = hb_error__nomem(e, "a probe table");
-	if (rc || !n) {
+	if (n > HB_MAX_PROBES - t->n) {
 		hb_row_list__free(fresh, n);
-		return rc;
+		return hb_error__set(e, HB_EXIT_USAGE, -E2BIG, "%s: more than %d rows in all probe tables",
+				     name, HB_MAX_PROBES);
+	}
+	all = reallocarray(fresh, t->n + n, sizeof(*all));
+	if (!all) {
+		hb_row_list__free(fresh, n);
+		return hb_error__nomem(e, "a probe table");
 	}
 	if (t->n)
 		memcpy(all + n, t->rows, t->n * sizeof(*all));
@@ -97,6 +89,20 @@ int hb_tables__add_text(struct hb_tables *t, const char *name, const char *text,
 	t->rows = all;
 	t->n += n;
 	return 0;
+}
+
+int hb_tables__add_text(struct hb_tables *t, const char *name, const char *text, size_t size,
+			struct hb_error *e)
+{
+	struct hb_row *fresh = NULL;
+	u32 n = 0;
+	int rc;
+
+	name = keep_name(t, name);
+	if (!name)
+		return hb_error__nomem(e, "a probe table");
+	rc = hb_table__parse(name, text, size, &fresh, &n, e);
+	return rc || n == 0 ? rc : prepend(t, name, fresh, n, e);
 }
 
 int hb_tables__add_embedded(struct hb_tables *t, struct hb_error *e)

@@ -133,9 +133,11 @@ static void touch(struct hb_resolve *r, struct file *f)
 		for (u32 i = 0; i < r->n_files; i++)
 			if (r->files[i].used && (!oldest || r->files[i].used < oldest->used))
 				oldest = &r->files[i];
-		hb_elf__trim(oldest->elf);
-		oldest->used = 0;
-		r->n_indexes--;
+		if (oldest) {
+			hb_elf__trim(oldest->elf);
+			oldest->used = 0;
+			r->n_indexes--;
+		}
 	}
 	r->n_indexes += f->used == 0;
 	f->used = ++r->stamp;
@@ -205,7 +207,8 @@ int hb_resolve__learn(struct hb_resolve *r, u32 pid)
 	}
 	if (p->n == MAX_SNAPSHOTS)
 		hb_process__free(p->snap[--p->n]);
-	memmove(p->snap + 1, p->snap, p->n * sizeof(*p->snap));
+	for (u32 i = p->n; i > 0; i--)
+		p->snap[i] = p->snap[i - 1];
 	p->snap[0] = now;
 	p->n++;
 	return 0;
