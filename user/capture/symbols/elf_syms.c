@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include "base/text.h"
 
-#define MAX_SYMS (8u << 20) /* of one file; the largest framework libraries have half a million */
+#define MAX_SYMS (2u << 20) /* of one file; the largest framework libraries have half a million */
 #define MAX_BACK 64	    /* functions looked at that begin before an offset and may still cover it */
 
 /* Names are looked up when needed: reading those of a framework library would bring 100 MB of it into memory.
