@@ -42,9 +42,9 @@ static inline int rig_teardown(void **state)
 /* One of a few static buffers: several names may be in use at once. */
 static inline const char *rig_path(const char *name)
 {
-	static char bufs[8][PATH_MAX];
+	static char bufs[64][PATH_MAX];
 	static unsigned next;
-	char *b = bufs[next++ % 8];
+	char *b = bufs[next++ % 64];
 
 	snprintf(b, PATH_MAX, "%s/%s", rig_dir, name);
 	return b;
