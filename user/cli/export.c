@@ -127,7 +127,7 @@ static void catch_signals(void)
 		sigaction(signals[i], &a, NULL);
 }
 
-/* What is not in every format (folded stacks have no place for it) is said beside it. */
+/* What a format has no place for is said beside it. */
 static void remark(const struct hb_window *w)
 {
 	if (hb_decode__simulated(w))
@@ -151,14 +151,14 @@ static int export(struct hb_window *w, struct args *a)
 	catch_signals();
 	rc = a->format->run(w, hb_output__file(o), &a->error);
 	if (rc)
-		hb_error__set(&a->error, HB_EXIT_FAILED, rc, "cannot write %s: %s", a->output, strerror(-rc));
-	if (rc) {
 		hb_output__abort(o);
-		unfinished = NULL;
-	} else {
+	else
 		rc = hb_output__commit(o, &a->error);
-		unfinished = NULL;
-	}
+	unfinished = NULL;
+	if (rc && ferror(stdout)) /* main() says so */
+		return HB_EXIT_FAILED;
+	if (rc)
+		hb_error__set(&a->error, HB_EXIT_FAILED, rc, "cannot write %s: %s", a->output, strerror(-rc));
 	return rc ? hb_cli__fail(&a->error) : HB_EXIT_OK;
 }
 
@@ -175,7 +175,8 @@ static int run(int argc, char **argv)
 	w = hb_window__open(a.file, &a.error);
 	if (!w)
 		return hb_cli__fail(&a.error);
-	remark(w);
+	if (a.format->bare)
+		remark(w);
 	rc = export(w, &a);
 	hb_window__close(w);
 	return rc;

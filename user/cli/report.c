@@ -74,6 +74,8 @@ static int print(struct hb_window *w, struct args *a)
 	int rc =
 	    a->json ? hb_report__json(w, stdout, &a->error) : hb_report__text(w, stdout, &a->o, &a->error);
 
+	if (rc && ferror(stdout)) /* main() says so */
+		return HB_EXIT_FAILED;
 	if (rc)
 		hb_error__set(&a->error, HB_EXIT_FAILED, rc, "the report could not be written: %s",
 			      strerror(-rc));

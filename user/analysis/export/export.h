@@ -7,6 +7,7 @@
 #ifndef HB_EXPORT_H
 #define HB_EXPORT_H
 
+#include <stdbool.h>
 #include <stdio.h>
 #include "base/error.h"
 #include "window/window.h"
@@ -14,6 +15,7 @@
 struct hb_exporter {
 	const char *name; /* as in --format */
 	const char *doc;  /* one line for --help */
+	bool bare;	  /* the format has no place for loss, damage and "simulated": said on stderr */
 	/* Writes everything; 0 or -errno with a sentence. Also exports what there is of a damaged window. */
 	int (*run)(struct hb_window *w, FILE *out, struct hb_error *e);
 };

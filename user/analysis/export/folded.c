@@ -175,6 +175,6 @@ static int run(struct hb_window *w, FILE *out, struct hb_error *e)
 
 HB_EXPORTER(folded) = {
     .name = "folded",
-    .doc = "CPU samples for flame graphs: comm;frame;frame weight, in microseconds",
+    .doc = "CPU samples for flame graphs: comm;frame;.. weight in us",
     .run = run,
 };
