@@ -5,7 +5,7 @@ SIM_CORE := $(sort $(wildcard $(SIM_DIR)/core/*.c))
 SIM_HDR  := $(wildcard $(SIM_DIR)/*.h $(SIM_DIR)/core/*.h $(SIM_DIR)/fronts/*.h $(SIM_DIR)/fronts/*.def $(SIM_DIR)/fronts/*.map)
 # The first instruction decides what a probe costs: `push` in each function, no endbr64, as in the real libcudart.
 SIM_CFLAGS := -std=gnu11 -D_GNU_SOURCE -O2 -g -fPIC -fvisibility=hidden -fno-omit-frame-pointer -fno-shrink-wrap \
-	      -fno-optimize-sibling-calls -ftls-model=initial-exec $(WARN)
+	      -fno-optimize-sibling-calls $(WARN)
 ifeq ($(shell uname -m),x86_64)
 SIM_CFLAGS += -fcf-protection=none
 endif

@@ -31,7 +31,8 @@ static int fd = -1;
 static char *map;
 static struct hb_truth_header *header;
 
-static __thread struct {
+/* initial-exec: it is touched twice in every call, and small enough for the room glibc keeps for late libraries. */
+static __thread __attribute__((tls_model("initial-exec"))) struct {
 	struct hb_truth_record *next, *end;
 	u32 generation, tid, depth;
 } self;
