@@ -25,9 +25,11 @@ def why_not():
 def _list(kind):
     done = subprocess.run(["bpftool", "-j", kind, "list"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=60)
     try:
-        return json.loads(done.stdout or b"[]")
+        entries = json.loads(done.stdout or b"[]")
     except json.JSONDecodeError:
         return []
+    # One that vanishes while it is listed leaves an entry with an error and no id.
+    return [e for e in entries if isinstance(e, dict) and "id" in e] if isinstance(entries, list) else []
 
 
 def program_names():
