@@ -6,9 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/clock.h"
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/target_args.h"
+
+#define DETACH_NS 300000000ULL
 
 enum { KEY_LAYERS = 0x500, KEY_SINGLE, KEY_ALL };
 
@@ -167,7 +170,6 @@ static void check_file(struct hb_attach *a, struct hb_plan *p, const struct hb_p
 		       hb_attach__links(a) - before);
 	if (*absent)
 		printf("  not in this version of %s: %s\n", hb_text__basename(f->path), absent);
-	hb_attach__drop(a, proc->pid, f);
 }
 
 static void check_process(struct hb_attach *a, struct hb_plan *p, const struct hb_process *proc,
@@ -244,6 +246,8 @@ static int look(int argc, char **argv, const struct argp *argp, bool attach)
 	if (!l.error.err && fflush(stdout))
 		hb_error__set(&l.error, HB_EXIT_FAILED, -errno, "cannot write to stdout: %s",
 			      strerror(errno));
+	if (a)
+		hb_attach__detach(a, hb_clock__now() + DETACH_NS);
 	hb_attach__free(a);
 	hb_plan__free(p);
 	hb_tables__free(t);

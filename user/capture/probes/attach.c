@@ -263,7 +263,7 @@ static int run(struct job *j)
 
 static void entry_close(struct hb_attach *a, struct entry *e, u64 deadline)
 {
-	hb_fds__close(e->fds, e->n_fds, deadline);
+	hb_fds__close(e->fds, e->n_fds, a->ops.entry_multi < 0, deadline);
 	*e = a->entries[--a->n];
 }
 
@@ -410,7 +410,7 @@ void hb_attach__detach(struct hb_attach *a, u64 deadline_ns)
 		free(e->fds);
 	}
 	a->n = 0;
-	hb_fds__close(all, n, deadline_ns ? deadline_ns : 1);
+	hb_fds__close(all, n, a->ops.entry_multi < 0, deadline_ns ? deadline_ns : 1);
 }
 
 void hb_attach__free(struct hb_attach *a)

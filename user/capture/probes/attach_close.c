@@ -14,8 +14,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define MAX_CLOSERS  64
-#define CLOSER_STACK (64 << 10)
+#define MAX_CLOSERS 64
+/* Single uprobes are closed under one lock of the kernel, 0.1 s each, from however many threads; a thread
+ * that waits for it cannot hand its fd to a child, and our exit would wait for all of them. */
+#define SERIAL_CLOSERS 2
+#define CLOSER_STACK   (64 << 10)
 
 struct closing { /* shared by the closers and whoever waits; the last one frees it */
 	pthread_mutex_t lock;
@@ -76,9 +79,9 @@ static void *closer(void *arg)
 }
 
 /* Starts up to one closer per fd; returns how many run. */
-static u32 start_closers(struct closing *c)
+static u32 start_closers(struct closing *c, u32 most)
 {
-	u32 want = c->n < MAX_CLOSERS ? c->n : MAX_CLOSERS, started = 0;
+	u32 want = c->n < most ? c->n : most, started = 0;
 	pthread_attr_t attr;
 	pthread_t t;
 
@@ -157,11 +160,13 @@ static void wait_closed(struct closing *c, u64 deadline)
 	closing_put(c);
 }
 
-void hb_fds__close(int *fds, u32 n, u64 deadline)
+void hb_fds__close(int *fds, u32 n, bool serial, u64 deadline)
 {
 	struct closing *c = n ? closing_new(fds, n) : NULL;
 
-	if (!c || !start_closers(c)) { /* no memory or no threads: slowly, but it must be done */
+	if (!c || !start_closers(
+		      c, serial ? SERIAL_CLOSERS
+				: MAX_CLOSERS)) { /* no memory or no threads: slowly, but it must be done */
 		for (u32 i = 0; i < n; i++)
 			close(fds[i]);
 		free(fds);

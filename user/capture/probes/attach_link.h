@@ -19,8 +19,9 @@ int hb_link__single(int prog, const char *path, u64 offset, u64 cookie, bool ret
 
 /* Closes fds from as many threads as needed (closing waits for grace periods, one after another otherwise)
  * and waits for them until the deadline; those then still untouched are inherited by a child process that
- * outlives us. Takes the array over (it is freed). deadline 0: do not wait, close in the background. */
-void hb_fds__close(int *fds, u32 n, u64 deadline);
+ * outlives us. Takes the array over (it is freed). deadline 0: do not wait, close in the background.
+ * `serial`: links of single uprobes, of which the kernel closes one at a time anyway. */
+void hb_fds__close(int *fds, u32 n, bool serial, u64 deadline);
 
 /* ---- trying things out on ourselves ---- */
 
