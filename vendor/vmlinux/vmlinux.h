@@ -152,6 +152,7 @@ struct thread_info {
 };
 
 struct files_struct;
+struct mm_struct;
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int flags;
@@ -159,6 +160,7 @@ struct task_struct {
 	int exit_code;
 	pid_t pid;
 	pid_t tgid;
+	struct mm_struct *mm;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
 	char comm[16];
