@@ -248,6 +248,34 @@ static void cpu_time(void **state)
 	assert_int_equal(func("do_syscall_64")->self_ns, 10 * MS);
 }
 
+/* Another address in the same functions is the same stack. */
+static void stacks_are_merged(void **state)
+{
+	struct rig r = rig_new("stacks");
+	u16 t = rig_task(&r, 5, 5, "x", true);
+	struct hb_rec_sample s = {.weight = 3, .stack = 1};
+	u32 loc = rig_loc(&r, "f", "m", 1, HB_LANG_NATIVE), near = rig_loc(&r, "f", "m", 2, HB_LANG_NATIVE);
+	struct hb_window *win;
+	struct hb_model *mod;
+	const struct hb_stack_stat *const *st;
+	u32 n, other = rig_loc(&r, "g", "m", 1, HB_LANG_NATIVE);
+
+	hb_window_writer__stack(r.w, 5, 1, &loc, 1, HB_STACK_WHOLE);
+	hb_window_writer__stack(r.w, 5, 2, &near, 1, HB_STACK_WHOLE);
+	hb_window_writer__stack(r.w, 5, 3, &other, 1, HB_STACK_WHOLE);
+	for (s.stack = 1; s.stack <= 3; s.stack++)
+		rig_put(&r, s.stack, t, HB_TYPE_sample, &s);
+	win = rig_open(&r);
+	mod = hb_model__build(win, NULL);
+	assert_non_null(mod);
+	st = hb_model__stacks(mod, &n);
+	assert_int_equal(n, 2);
+	assert_int_equal(st[0]->count, 2);
+	assert_int_equal(st[0]->ns, 6);
+	hb_model__free(mod);
+	rig_close(&r, win);
+}
+
 static void threads_and_processes(void **state)
 {
 	u32 n;
@@ -342,6 +370,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(threads_and_processes, setup, teardown),
 	    cmocka_unit_test_setup_teardown(totals, setup, teardown),
 	    cmocka_unit_test(dangling_ids),
+	    cmocka_unit_test(stacks_are_merged),
 	};
 
 	return cmocka_run_group_tests_name("model", tests, NULL, NULL);

@@ -131,6 +131,41 @@ static int cmp_stacks(const void *a, const void *b)
 	return 0;
 }
 
+static u64 mix_frames(const struct hb_model *m, u64 h, u32 pid, u32 raw)
+{
+	struct hb_stack st = raw ? hb_window__stack(m->w, pid, raw) : (struct hb_stack){0};
+
+	for (u32 i = 0; i < st.n; i++) {
+		const struct hb_loc *l = hb_window__loc(m->w, st.locs[i]);
+
+		h = hb_hash64(h ^ (l && l->func ? (u64)l->func << 32 | l->module : st.locs[i])) + 1;
+	}
+	return h;
+}
+
+/* Stacks that differ in addresses within the same functions become one row. Two chains with one 64-bit hash
+ * would be taken for the same; with 100,000 stacks the chance is one in four billion. */
+static void merge_stacks(struct hb_model *m)
+{
+	for (u32 i = 0; i < m->stacks.n && !m->oom; i++) {
+		const struct hb_stack_stat *s = m->stacks.row[i];
+		u64 h = hb_hash64((u64)s->use << 32 | s->proc->idx) + 1;
+		struct hb_stack_stat *to;
+		bool fresh;
+
+		h = mix_frames(m, mix_frames(m, h, s->proc->pid, s->raw), s->proc->pid, s->kraw);
+		to = hb_rows__get(&m->merged, h, &fresh);
+		if (!to) {
+			m->oom = true;
+		} else if (fresh) {
+			*to = *s;
+		} else {
+			to->count += s->count;
+			to->ns += s->ns;
+		}
+	}
+}
+
 void hb_model__finish_cpu(struct hb_model *m)
 {
 	for (u32 i = 0; i < m->stacks.n; i++) {
@@ -141,5 +176,6 @@ void hb_model__finish_cpu(struct hb_model *m)
 	}
 	hb_rows__sort(&m->funcs, cmp_funcs);
 	hb_rows__sort(&m->kernel, cmp_kernel);
-	hb_rows__sort(&m->stacks, cmp_stacks);
+	merge_stacks(m);
+	hb_rows__sort(&m->merged, cmp_stacks);
 }

@@ -167,6 +167,7 @@ static int init_tables(struct hb_model *m)
 	    {&m->syscalls, sizeof(struct hb_syscall_stat)}, {&m->funcs, sizeof(struct func)},
 	    {&m->kernel, sizeof(struct hb_kernel_stat)},    {&m->stacks, sizeof(struct hb_stack_stat)},
 	    {&m->prices, sizeof(struct hb_price_stat)},	    {&m->locks, sizeof(struct hb_lock_stat)},
+	    {&m->merged, sizeof(struct hb_stack_stat)},
 	};
 	int err = 0;
 
@@ -332,6 +333,7 @@ void hb_model__free(struct hb_model *m)
 	hb_rows__free(&m->stacks, NULL);
 	hb_rows__free(&m->prices, NULL);
 	hb_rows__free(&m->locks, NULL);
+	hb_rows__free(&m->merged, NULL);
 	hb_map__free(m->pairs);
 	free(m->by_task);
 	free(m->notes);
@@ -360,6 +362,12 @@ HB_MODEL_TABLE(procs, hb_proc_stat)
 	return (const struct hb_proc_stat *const *)m->procs.row;
 }
 
+HB_MODEL_TABLE(stacks, hb_stack_stat)
+{
+	*n = m->merged.n;
+	return (const struct hb_stack_stat *const *)m->merged.row;
+}
+
 #define GETTER(name, type)                                                                                   \
 	HB_MODEL_TABLE(name, type)                                                                           \
 	{                                                                                                    \
@@ -376,6 +384,5 @@ GETTER(edges, hb_edge_stat)
 GETTER(syscalls, hb_syscall_stat)
 GETTER(funcs, hb_func_stat)
 GETTER(kernel, hb_kernel_stat)
-GETTER(stacks, hb_stack_stat)
 GETTER(prices, hb_price_stat)
 GETTER(locks, hb_lock_stat)

@@ -149,10 +149,10 @@ struct hb_kernel_stat { /* CPU time in kernel mode by system call */
 };
 
 enum hb_stack_use { HB_USE_SAMPLE, HB_USE_OFFCPU, HB_USE_ACCEL, HB_USE_COUNT };
-struct hb_stack_stat { /* one stack and what was spent there */
+struct hb_stack_stat { /* one chain of functions and what was spent there */
 	enum hb_stack_use use;
 	struct hb_proc_stat *proc;
-	u32 raw, kraw; /* for hb_window__stack(); 0 = none */
+	u32 raw, kraw; /* for hb_window__stack(): the first of these stacks; 0 = none */
 	u64 count, ns;
 };
 

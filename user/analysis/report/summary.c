@@ -12,6 +12,14 @@
 
 enum { WIDTH = 100, PROCESSES = 4, CLASSES = 8, SLEEPS = 4, REASONS = 5, LOSSES = 3 };
 
+/* A table after a blank line; nothing when there are no rows. */
+static int print(struct hb_table *t, u32 n, FILE *out)
+{
+	if (n)
+		fputc('\n', out);
+	return hb_table__print(t, n ? out : NULL, WIDTH);
+}
+
 static int processes(const struct hb_window *w, const struct hb_model *m, FILE *out)
 {
 	struct hb_table *t =
@@ -34,8 +42,7 @@ static int processes(const struct hb_window *w, const struct hb_model *m, FILE *
 					      : "",
 			       p[i]->late ? " late" : "");
 	}
-	fputc('\n', out);
-	rc = hb_table__print(t, out, WIDTH);
+	rc = print(t, n, out);
 	if (n > PROCESSES)
 		fprintf(out, "  ... and %u more\n", n - PROCESSES);
 	return rc;
@@ -63,8 +70,7 @@ static int classes(const struct hb_window *w, const struct hb_model *m, FILE *ou
 		else
 			hb_table__cell(t, "-");
 	}
-	fputc('\n', out);
-	return hb_table__print(t, out, WIDTH);
+	return print(t, n, out);
 }
 
 static int sleeps(const struct hb_window *w, const struct hb_model *m, FILE *out)
@@ -81,8 +87,7 @@ static int sleeps(const struct hb_window *w, const struct hb_model *m, FILE *out
 		hb_cell__ns(t, s[i]->dur.total);
 		hb_cell__quantiles(t, &s[i]->dur);
 	}
-	fputc('\n', out);
-	return hb_table__print(t, out, WIDTH);
+	return print(t, n, out);
 }
 
 static int reasons(const struct hb_window *w, const struct hb_model *m, FILE *out)
@@ -102,8 +107,7 @@ static int reasons(const struct hb_window *w, const struct hb_model *m, FILE *ou
 		hb_table__cell(t, "%s",
 			       r[i]->n_wakers ? hb_waker__text(w, r[i]->waker[0], buf, sizeof(buf)) : "-");
 	}
-	fputc('\n', out);
-	return hb_table__print(t, out, WIDTH);
+	return print(t, n, out);
 }
 
 int hb_report__summary(struct hb_window *w, FILE *out, const struct hb_summary_opts *o)
@@ -116,6 +120,8 @@ int hb_report__summary(struct hb_window *w, FILE *out, const struct hb_summary_o
 	hb_report__head(w, hb_model__totals(m), out);
 	rc = processes(w, m, out);
 	rc = rc ? rc : classes(w, m, out);
+	if (!hb_model__totals(m)->by_type[HB_TYPE_accel])
+		fprintf(out, "\n  calls by class: no accelerator calls\n");
 	rc = rc ? rc : sleeps(w, m, out);
 	rc = rc ? rc : reasons(w, m, out);
 	fputc('\n', out);
