@@ -594,7 +594,7 @@ static void full_disk(void **state)
 	if (!pid)
 		_exit(fill_disk(path));
 	waitpid(pid, &status, 0);
-	strcat(path, ".part");
+	snprintf(path, sizeof(path), "%s/a.hbw.part", dir);
 	check_filled(path, status);
 }
 

@@ -31,12 +31,12 @@ struct stream {
 struct hb_merge {
 	int fd;
 	struct stream *streams[HB_MAX_STREAMS];
-	struct stream **heap; /* smallest ts on top */
+	struct stream *heap[HB_MAX_STREAMS]; /* smallest ts on top */
 	u32 n_streams, n_heap;
 	bool started;
 	ZSTD_DCtx *zstd;
 	u8 *in, *planes; /* shared: only rows stay */
-	size_t in_cap;
+	size_t in_cap, planes_cap;
 	u64 bad_frames, bad_records;
 };
 
@@ -47,10 +47,8 @@ struct hb_merge *hb_merge__new(int fd)
 	if (!m)
 		return NULL;
 	m->fd = fd;
-	m->heap = calloc(HB_MAX_STREAMS, sizeof(*m->heap));
 	m->zstd = ZSTD_createDCtx();
-	m->planes = malloc(HB_MAX_RAW);
-	if (m->heap && m->zstd && m->planes)
+	if (m->zstd)
 		return m;
 	hb_merge__free(m);
 	return NULL;
@@ -68,7 +66,6 @@ void hb_merge__free(struct hb_merge *m)
 		free(m->streams[i]);
 	}
 	ZSTD_freeDCtx(m->zstd);
-	free(m->heap);
 	free(m->planes);
 	free(m->in);
 	free(m);
@@ -178,14 +175,15 @@ static int decode(struct hb_merge *m, struct stream *s, const struct spot *spot)
 	struct hb_frame_head h = {
 	    .size = HB_HEAD_REST + spot->n_body, .raw = spot->raw, .follow = spot->follow};
 	size_t n = spot->n_body + (size_t)spot->follow;
-	int err = room(&m->in, &m->in_cap, n) ?: room(&s->rows, &s->cap, spot->raw);
+	int err = room(&m->in, &m->in_cap, n) ?: room(&m->planes, &m->planes_cap, spot->raw);
 
+	err = err ?: room(&s->rows, &s->cap, spot->raw);
 	err = err ?: hb_scan__read(m->fd, m->in, n, spot->offset + sizeof(h));
 	if (err)
 		return err;
 	if (!hb_frame__data_ok(&h, m->in))
 		return 0;
-	if (ZSTD_decompressDCtx(m->zstd, m->planes, HB_MAX_RAW, m->in + spot->n_body, spot->follow) !=
+	if (ZSTD_decompressDCtx(m->zstd, m->planes, spot->raw, m->in + spot->n_body, spot->follow) !=
 	    spot->raw)
 		return 0;
 	return hb_block__decode(m->in, m->planes, s->rows, &s->d);

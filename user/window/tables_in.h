@@ -8,8 +8,8 @@
 
 struct hb_tables_in;
 
-/* `max_id`: larger ids are nonsense and ignored; `max_bytes`: entries beyond are ignored. A hostile file must not
- * cost memory out of proportion to its size, and zstd packs zeros a thousandfold. */
+/* `max_id`: larger ids are nonsense and ignored; `max_bytes`: entries beyond are ignored. A hostile file must
+ * not cost memory out of proportion to its size, and zstd packs zeros a thousandfold. */
 struct hb_tables_in *hb_tables_in__new(u32 max_id, u64 max_bytes);
 void hb_tables_in__free(struct hb_tables_in *t);
 /* Applies all entries of a frame; what is malformed is skipped and counted. 0 or -ENOMEM. */
