@@ -174,10 +174,18 @@ static __always_inline struct hb_frame *top(struct hb_calls *c)
 	return n && n <= HB_DEPTH ? &c->frames[(n - 1) & (HB_DEPTH - 1)] : NULL;
 }
 
-static __always_inline void pop(struct hb_calls *c)
+/* A probe that only counts records nothing, so nothing of it can be missing. */
+static __always_inline void lose_open(const struct hb_frame *f)
+{
+	if (!(f->flags & HB_PROBE_QUIET))
+		hb_lose(HB_LOSS_UNFINISHED, HB_TYPE_accel);
+}
+
+static __always_inline void pop(struct hb_calls *c, const struct hb_frame *f)
 {
 	c->depth--;
-	opened(-1);
+	if (!(f->flags & HB_PROBE_QUIET))
+		opened(-1);
 }
 
 /* Frames below the stack pointer of a new call are gone without having returned. Equal stack pointers are a
@@ -191,16 +199,17 @@ static __always_inline void drop_stale(struct hb_calls *c, u64 sp, u32 probe)
 
 		if (!f || f->sp > sp || (f->sp == sp && f->rec.probe != probe))
 			return;
-		pop(c);
-		hb_lose(HB_LOSS_UNFINISHED, HB_TYPE_accel);
+		lose_open(f);
+		pop(c, f);
 	}
 }
 
-/* Tells the open calls around a new one of it; returns HB_AFLAG_INNER when it is part of one of them: a
- * driver or runtime call inside a runtime call, or a driver call inside a driver call. */
-static __always_inline u8 enclose(struct hb_calls *c, u32 layer)
+/* Tells the open calls around a new one of it. True when it is part of one of them: a driver or runtime call inside a
+ * runtime call, or a driver call inside a driver call. *flags gets INNER only for the sake of calls that are recorded: one
+ * that merely counts must not make the other half of an operation out of what it encloses. */
+static __always_inline bool enclose(struct hb_calls *c, u32 layer, u8 *flags)
 {
-	u8 flags = 0;
+	bool inside = false;
 	u32 i;
 
 	for (i = 0; i < HB_DEPTH; i++) {
@@ -210,11 +219,14 @@ static __always_inline u8 enclose(struct hb_calls *c, u32 layer)
 			break;
 		if (layer == HB_LAYER_DRIVER && f->layer != HB_LAYER_DRIVER)
 			f->rec.nested++;
-		if (layer != HB_LAYER_LIBRARY && (f->layer == HB_LAYER_RUNTIME ||
-						  (f->layer == HB_LAYER_DRIVER && layer == HB_LAYER_DRIVER)))
-			flags = HB_AFLAG_INNER;
+		if (layer == HB_LAYER_LIBRARY ||
+		    (f->layer != HB_LAYER_RUNTIME && !(f->layer == HB_LAYER_DRIVER && layer == HB_LAYER_DRIVER)))
+			continue;
+		inside = true;
+		if (!(f->flags & HB_PROBE_QUIET))
+			*flags |= HB_AFLAG_INNER;
 	}
-	return flags;
+	return inside;
 }
 
 static __always_inline bool push(struct hb_calls *c, const struct hb_probe_desc *d, u32 probe, u8 flags,
@@ -234,7 +246,8 @@ static __always_inline bool push(struct hb_calls *c, const struct hb_probe_desc 
 	fill(&f->rec, d, probe, flags, ctx);
 	f->ts = bpf_ktime_get_ns();
 	c->depth = n + 1;
-	opened(1);
+	if (!(d->flags & HB_PROBE_QUIET))
+		opened(1);
 	return true;
 }
 
@@ -254,8 +267,7 @@ static __always_inline int enter(struct pt_regs *ctx)
 	c = calls_of_current(d->timed);
 	if (c) {
 		drop_stale(c, PT_REGS_SP(ctx), probe);
-		flags = enclose(c, d->layer);
-		if (flags)
+		if (enclose(c, d->layer, &flags))
 			count(&inner, probe);
 		if (d->timed && push(c, d, probe, flags, ctx))
 			return 0;
@@ -288,6 +300,13 @@ static __always_inline void finish(struct hb_frame *f, s32 ret)
 	HB_SUBMIT(r);
 }
 
+static __always_inline bool quiet(u32 probe)
+{
+	struct hb_probe_desc *d = bpf_map_lookup_elem(&probes, &probe);
+
+	return d && d->flags & HB_PROBE_QUIET;
+}
+
 static __always_inline int leave(struct pt_regs *ctx)
 {
 	u32 probe = bpf_get_attach_cookie(ctx);
@@ -309,14 +328,15 @@ static __always_inline int leave(struct pt_regs *ctx)
 				return 0;
 			break;
 		}
-		pop(c);
+		pop(c, f);
 		if (f->sp == sp && f->rec.probe == probe) {
 			finish(f, PT_REGS_RC(ctx));
 			return 0;
 		}
-		hb_lose(HB_LOSS_UNFINISHED, HB_TYPE_accel);
+		lose_open(f);
 	}
-	hb_lose(HB_LOSS_UNFINISHED, HB_TYPE_accel);
+	if (!quiet(probe))
+		hb_lose(HB_LOSS_UNFINISHED, HB_TYPE_accel);
 	return 0;
 }
 
