@@ -73,12 +73,15 @@ static void empty_window(void **state)
 	struct hb_window_writer *w = rig_writer(path, 64);
 	struct hb_record r;
 	struct hb_window *v;
+	u32 n;
 
 	rig_finish(w, 2000);
 	v = rig_open(path);
 	assert_null(hb_window__damage(v));
 	assert_int_equal(hb_window__next(v, &r), 0);
 	assert_int_equal(hb_window__info(v)->end_ts, 2000);
+	assert_int_equal(hb_window__tasks(v, &n)->tid, 0);
+	assert_int_equal(n, 1); /* nobody is always there */
 	hb_window__close(v);
 }
 

@@ -28,7 +28,6 @@ struct hb_window {
 	u64 undecoded;	       /* frames already counted in info */
 	char damage[512];
 	u64 record[HB_RECORD_MAX / 8]; /* a shorter record, extended by zeros */
-	struct hb_task nobody;
 };
 
 /* ---- opening ---- */
@@ -357,8 +356,8 @@ int hb_window__next(struct hb_window *w, struct hb_record *r)
 	r->task_idx = raw.head->task;
 	r->task = hb_tables_in__task(w->tables, raw.head->task);
 	if (!r->task) {
-		r->task = &w->nobody;
 		r->task_idx = 0;
+		r->task = hb_tables_in__task(w->tables, 0);
 	}
 	r->data = extend(w, t, &raw);
 	r->begin = begin_of(t, raw.ts, r->data);

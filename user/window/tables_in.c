@@ -29,6 +29,27 @@ struct hb_tables_in {
 	} * chunks; /* strings and stacks live here until the end */
 };
 
+/* The item with this id, made when absent; NULL without memory. */
+static void *item(struct column *c, u32 id)
+{
+	u32 cap = c->cap ? c->cap : 64;
+	u8 *p;
+
+	if (id >= c->cap) {
+		while (cap <= id)
+			cap *= 2;
+		p = realloc(c->data, (size_t)cap * c->item);
+		if (!p)
+			return NULL;
+		memset(p + (size_t)c->cap * c->item, 0, (size_t)(cap - c->cap) * c->item);
+		c->data = p;
+		c->cap = cap;
+	}
+	if (id >= c->n)
+		c->n = id + 1;
+	return c->data + (size_t)id * c->item;
+}
+
 struct hb_tables_in *hb_tables_in__new(u32 max_id, u64 max_bytes)
 {
 	struct hb_tables_in *t = calloc(1, sizeof(*t));
@@ -48,7 +69,7 @@ struct hb_tables_in *hb_tables_in__new(u32 max_id, u64 max_bytes)
 	t->by_pid = hb_map__new();
 	t->by_loss = hb_map__new();
 	t->by_stack = hb_map__new();
-	if (t->by_tid && t->by_pid && t->by_loss && t->by_stack)
+	if (t->by_tid && t->by_pid && t->by_loss && t->by_stack && item(&t->tasks, 0)) /* nobody */
 		return t;
 	hb_tables_in__free(t);
 	return NULL;
@@ -74,27 +95,6 @@ void hb_tables_in__free(struct hb_tables_in *t)
 	hb_map__free(t->by_loss);
 	hb_map__free(t->by_stack);
 	free(t);
-}
-
-/* The item with this id, made when absent; NULL without memory. */
-static void *item(struct column *c, u32 id)
-{
-	u32 cap = c->cap ? c->cap : 64;
-	u8 *p;
-
-	if (id >= c->cap) {
-		while (cap <= id)
-			cap *= 2;
-		p = realloc(c->data, (size_t)cap * c->item);
-		if (!p)
-			return NULL;
-		memset(p + (size_t)c->cap * c->item, 0, (size_t)(cap - c->cap) * c->item);
-		c->data = p;
-		c->cap = cap;
-	}
-	if (id >= c->n)
-		c->n = id + 1;
-	return c->data + (size_t)id * c->item;
 }
 
 static const void *peek(const struct column *c, u32 id)
