@@ -123,6 +123,7 @@ static void refuses_32bit(void **state)
 		skip();
 	pid = fork();
 	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		execl(file, file, (char *)NULL);
 		_exit(7);
 	}
@@ -137,7 +138,7 @@ static void refuses_32bit(void **state)
 	unlink(file);
 	if (!runs) /* a kernel without 32-bit programs */
 		skip();
-	refuses((u32)pid, "not a 64-bit program");
+	refuses((u32)pid, "is a 32-bit program");
 	stop(pid);
 }
 

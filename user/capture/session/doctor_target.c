@@ -48,7 +48,7 @@ static void machine_row(struct hb_doctor *d, const struct hb_process *p)
 		hb_check__yes(row, "%s", "");
 		return;
 	}
-	hb_check__no(row, "not a 64-bit program of this machine");
+	hb_check__no(row, "a 32-bit program, or one of another machine");
 	hb_check__remedy(row, "such processes cannot be traced; use a 64-bit build of the program");
 }
 

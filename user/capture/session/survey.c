@@ -190,7 +190,7 @@ static int what_stands_against_it(struct hb_survey_row *row)
 		rc = remark(row, line);
 	}
 	if (p->is_32bit && !rc)
-		rc = remark(row, "not a 64-bit program of this machine: cannot be traced");
+		rc = remark(row, "a 32-bit program, or one of another machine: cannot be traced");
 	if (p->seccomp && !rc)
 		rc = remark(row, "confined by seccomp: return probes (durations, results) are tried in a "
 				 "confined child first");

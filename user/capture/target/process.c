@@ -5,6 +5,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -210,12 +211,24 @@ struct hb_process *hb_process__peek(u32 pid)
 	return p;
 }
 
+/* By our own status: capabilities(7) without another library. */
+static bool may_ptrace(void)
+{
+	unsigned long long caps = 0;
+	char *text = hb_procfs__read((u32)getpid(), "status", 65536, NULL, NULL);
+	const char *line = text ? strstr(text, "\nCapEff:") : NULL;
+
+	if (line)
+		caps = strtoull(line + 8, NULL, 16);
+	free(text);
+	return caps >> CAP_SYS_PTRACE & 1;
+}
+
 const char *hb_process__denied_remedy(void)
 {
-	return geteuid()
-		   ? "run as root, or with CAP_SYS_PTRACE"
-		   : "it is protected even from root, by a security module, its user namespace or a missing "
-		     "CAP_SYS_PTRACE of this tool";
+	return may_ptrace()
+		   ? "it is protected even from CAP_SYS_PTRACE, by a security module or its user namespace"
+		   : "run as root, or with CAP_SYS_PTRACE";
 }
 
 static int refuse(const struct hb_process *p, u32 pid, struct hb_error *e)
@@ -227,8 +240,9 @@ static int refuse(const struct hb_process *p, u32 pid, struct hb_error *e)
 				     "%u is a thread of process %u; name the process", pid, tgid);
 	if (!p)
 		return hb_error__set(e, HB_EXIT_TARGET, -ESRCH, "there is no process %u (any more)", pid);
-	return hb_error__set(e, HB_EXIT_TARGET, p->denied, "process %u (%s) may not be inspected (%s): %s",
-			     pid, p->comm, strerror(-p->denied), hb_process__denied_remedy());
+	return hb_error__set(e, may_ptrace() ? HB_EXIT_TARGET : HB_EXIT_KERNEL, p->denied,
+			     "process %u (%s) may not be inspected (%s): %s", pid, p->comm,
+			     strerror(-p->denied), hb_process__denied_remedy());
 }
 
 struct hb_process *hb_process__read(u32 pid, struct hb_error *e)

@@ -95,11 +95,10 @@ static int check(u32 pid, struct hb_error *e)
 		    "process %u (%s) has exited already and waits for its parent %u to take notice", pid,
 		    p->comm, p->ppid);
 	else if (p->is_32bit)
-		rc = hb_error__set(
-		    e, HB_EXIT_TARGET, -ENOEXEC,
-		    "process %u (%s) is not a 64-bit program of this machine (%s): such processes cannot be "
-		    "traced",
-		    pid, p->comm, p->exe);
+		rc = hb_error__set(e, HB_EXIT_TARGET, -ENOEXEC,
+				   "process %u (%s, %.200s) is a 32-bit program, or one of another machine: "
+				   "such processes cannot be traced",
+				   pid, p->comm, p->exe);
 	hb_process__free(p);
 	return rc;
 }
