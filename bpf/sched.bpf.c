@@ -79,6 +79,12 @@ static __always_inline void switch_out(void *ctx, struct task_struct *prev, bool
 		hb_lose(HB_LOSS_NO_STORAGE, HB_TYPE_offcpu);
 		return;
 	}
+	/* It ran without our having seen it come back: programs do not run everywhere, some machines keep
+	 * them out while a task that is not to be watched is current. What is known of that sleep is void. */
+	if (s->out) {
+		hb_lose(HB_LOSS_MISSED, HB_TYPE_offcpu);
+		s->wake = 0;
+	}
 	hb_task__call(prev, &r);
 	/* A thread preempted on its way into a sleep still runs: the state it prepared does not count yet. */
 	s->state = preempt ? HB_TSTATE_RUNNING : hb_task__state_word(state);

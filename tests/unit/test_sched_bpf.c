@@ -71,6 +71,7 @@ struct scene {
 static int fds[2]; /* 0: the sleeper's, 1: the waker's */
 static int extra;  /* third descriptor: epoll, listening socket */
 static const struct scene *scene;
+static unsigned unseen; /* sleeps that the kernel counted and we did not see */
 
 static u64 inode_of(int fd)
 {
@@ -369,7 +370,7 @@ static void run_waker(struct rig_child *c)
 }
 
 /* The one sleep of a round, in the scene's call, inside the sleeper's own readings of the clock; NULL when
- * the kernel counted none. There is a record for each switch that the kernel counted, and no more. */
+ * the kernel counted none, or when the machine kept programs out of the moment it ended: see all_seen(). */
 static const struct hb_rec_offcpu *sleep_of(struct rig *r, struct rig_child *c, unsigned round)
 {
 	u64 from = of_round(c, round, BEFORE), to = of_round(c, round, AFTER);
@@ -390,10 +391,22 @@ static const struct hb_rec_offcpu *sleep_of(struct rig *r, struct rig_child *c, 
 		if (x->offcpu.state == HB_TSTATE_SLEEPING && x->offcpu.sysno == scene->sysno)
 			found = &x->offcpu;
 	}
-	assert_int_equal(slept, of_round(c, round, SLEPT));
 	/* The kernel's readings lie outside the clock's, by a few instructions. */
 	assert_in_range(preempted, 0, of_round(c, round, PREEMPTED));
+	assert_in_range(slept, 0, of_round(c, round, SLEPT));
+	unseen += (unsigned)of_round(c, round, SLEPT) - slept;
 	return found;
+}
+
+/* There is a record for each sleep that the kernel counted in the rounds looked at, or a counted loss. */
+static void all_seen(struct rig *r)
+{
+	assert_in_range(unseen, 0, rig__lost(r, HB_LOSS_MISSED, HB_TYPE_offcpu));
+	assert_true(unseen <= ROUNDS / 4); /* a rare thing */
+	assert_int_equal(rig__lost(r, HB_LOSS_RING_FULL, HB_TYPE_offcpu), 0);
+	assert_int_equal(rig__lost(r, HB_LOSS_NO_STORAGE, HB_TYPE_offcpu), 0);
+	assert_int_equal(rig__lost(r, HB_LOSS_STACK_NONE, HB_TYPE_offcpu), 0); /* its exit included */
+	unseen = 0;
 }
 
 static u64 inet_of(const struct sockaddr_storage *a)
@@ -490,13 +503,15 @@ static void close_scene(void)
 
 static void check_scene(struct rig *r, struct rig_child *c, pid_t waker)
 {
-	unsigned own = 0;
+	unsigned own = 0, n = 0;
 
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		const struct hb_rec_offcpu *o = sleep_of(r, c, i);
 
-		assert_non_null(o); /* the waker saw it asleep */
-		assert_int_equal(of_round(c, i, SLEPT), 1);
+		assert_int_equal(of_round(c, i, SLEPT), 1); /* the waker saw it asleep */
+		if (!o)
+			continue;
+		n++;
 		check_channel(o, c);
 		own += o->waker == (u32)waker && o->wctx == scene->wctx;
 		/* Network packets may be passed to the softirq thread when the CPU is busy: not the sender
@@ -506,7 +521,7 @@ static void check_scene(struct rig *r, struct rig_child *c, pid_t waker)
 	}
 	assert_true(own > ROUNDS / 2);
 	if (scene->wctx != HB_WCTX_OWN_SEND)
-		assert_int_equal(own, ROUNDS);
+		assert_int_equal(own, n);
 	assert_int_equal(rig__count(r, HB_TYPE_offcpu, (u32)waker), 0);
 }
 
@@ -538,10 +553,8 @@ static void run_scene(void **state)
 	assert_int_equal(waitpid(waker, &status, 0), waker);
 	assert_int_equal(status, 0);
 	rig__drain(r);
-	assert_int_equal(rig__lost(r, HB_LOSS_RING_FULL, HB_TYPE_offcpu), 0);
-	assert_int_equal(rig__lost(r, HB_LOSS_NO_STORAGE, HB_TYPE_offcpu), 0);
-	assert_int_equal(rig__lost(r, HB_LOSS_STACK_NONE, HB_TYPE_offcpu), 0); /* its exit included */
 	check_scene(r, &c, waker);
+	all_seen(r);
 	close_scene();
 	rig__free(r);
 	rig_child__drop(&c);
@@ -601,13 +614,19 @@ static void timers_have_no_waker_to_blame(void **state)
 		o = sleep_of(r, &c, i);
 		if (!o)
 			continue;
-		n++;
 		assert_int_equal(o->chankind, HB_CHAN_TIMER);
 		assert_int_equal(o->chan, 0);
 		assert_true(o->dur + 1000000 >= 3000000); /* asleep only after the call began */
-		assert_true(o->wctx == HB_WCTX_HARDIRQ || o->wctx == HB_WCTX_IDLE ||
-			    o->wctx == HB_WCTX_SOFTIRQ);
+		if (o->wctx == HB_WCTX_UNKNOWN) {	  /* the wake-up was not seen: nobody is accused */
+			assert_int_equal(o->waker, 0);
+			assert_int_equal(o->ready, 0);
+			continue;
+		}
+		n++;
+		assert_true(o->wctx == HB_WCTX_HARDIRQ || o->wctx == HB_WCTX_IDLE);
 	}
+	assert_true(n > ROUNDS / 2);
+	all_seen(r);
 	rig__free(r);
 	rig_child__drop(&c);
 }
@@ -639,7 +658,7 @@ static void without_kernel_knobs(void **state)
 	}
 	for (unsigned i = 0; i < ROUNDS; i++)
 		counted += (unsigned)of_round(&c, i, SLEPT);
-	assert_int_equal(slept, counted);
+	assert_in_range(slept + rig__lost(r, HB_LOSS_MISSED, HB_TYPE_offcpu), counted, counted + 2);
 	rig__free(r);
 	rig_child__drop(&c);
 }
@@ -829,6 +848,7 @@ static void stacks_say_where_it_slept(void **state)
 		check_stack(r, o->stack, i % 4 < 2);
 	}
 	assert_true(longer > 0);
+	all_seen(r);
 	assert_int_equal(rig__lost(r, HB_LOSS_STACK_FULL, HB_TYPE_offcpu), 0);
 	rig__free(r);
 	rig_child__drop(&c);
@@ -908,7 +928,8 @@ static void a_thread_of_the_target_wakes(void **state)
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		const struct hb_rec_offcpu *o = sleep_of(r, &c, i);
 
-		assert_non_null(o);
+		if (!o)
+			continue;
 		assert_int_equal(o->chan, (u64)&c.slot[WORD]);
 		assert_int_equal(o->waker, c.slot[TID + 4]);
 		assert_int_equal(o->waker_pid, c.pid);
@@ -916,6 +937,7 @@ static void a_thread_of_the_target_wakes(void **state)
 		assert_int_equal(o->wa0, (u64)&c.slot[WORD]);
 		assert_int_equal(o->wctx, HB_WCTX_TASK);
 	}
+	all_seen(r);
 	rig__free(r);
 	rig_child__drop(&c);
 }
