@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A minimal vmlinux.h for build machines whose kernel has no BTF; elsewhere the Makefile generates the full one. Only
- * the members that bpf/ reads are declared, in no particular order and without padding: every access is relocated
- * against the running kernel when the programs are loaded (CO-RE), so a struct here is a list of names, not a layout.
- * The exceptions are what the kernel's ABI fixes: numbers of map types, helper flags, and the saved registers.
+ * A minimal vmlinux.h for build machines whose kernel has no BTF; elsewhere the Makefile generates the full
+ * one. Only the members that bpf/ reads are declared, in no particular order and without padding: every
+ * access is relocated against the running kernel when the programs are loaded (CO-RE), so a struct here is a
+ * list of names, not a layout. The exceptions are what the kernel's ABI fixes: numbers of map types, helper
+ * flags, and the saved registers.
  *
- * A new kernel member used in bpf/ needs a line here: `make VMLINUX_BTF=/nonexistent` shows what is missing, and a
- * test builds and loads the programs this way.
+ * A new kernel member used in bpf/ needs a line here: `make VMLINUX_BTF=/nonexistent` shows what is missing,
+ * and a test builds and loads the programs this way.
  */
 #ifndef __VMLINUX_H__
 #define __VMLINUX_H__
