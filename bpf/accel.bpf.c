@@ -100,42 +100,93 @@ static __always_inline void opened(s64 by)
 
 /* ---- arguments ---- */
 
+/* What arguments are made of. A read of user memory costs as much as all the rest of an argument, so
+ * neighbours are read in one go at the first one that is wanted: words of the stack, members of a
+ * configuration struct. Where the whole cannot be read (the end of a mapping), each is tried alone. */
+#define HB_STACK_WORDS 4
+#define HB_BLOCK_WORDS 8
+struct hb_args_in {
+	u64 regs[6];
+	u64 sp;
+	u64 stack[HB_STACK_WORDS];
+	u64 block[HB_BLOCK_WORDS]; /* at block_at */
+	u64 block_at;
+	bool stack_read;
+};
+
+static __always_inline bool read_user(u64 *v, u32 size, u64 at)
+{
+	*v = 0;
+	return bpf_probe_read_user(v, size, (void *)at) == 0;
+}
+
+static __always_inline bool stack_word(struct hb_args_in *in, u32 n, u64 *v)
+{
+	u64 at = in->sp + HB_STACK_ARGS;
+
+	if (n < HB_STACK_WORDS && !in->stack_read)
+		in->stack_read = !bpf_probe_read_user(in->stack, sizeof(in->stack), (void *)at);
+	if (n >= HB_STACK_WORDS || !in->stack_read)
+		return read_user(v, 8, at + 8 * (u64)n);
+	*v = in->stack[n & (HB_STACK_WORDS - 1)];
+	return true;
+}
+
+static __always_inline u64 cut(u64 v, u32 width)
+{
+	return width && width < 8 ? v & ((1ULL << (width * 8)) - 1) : v;
+}
+
+static __always_inline bool member(struct hb_args_in *in, u64 base, s64 off, u32 width, u64 *v)
+{
+	u32 at = off;
+
+	/* Within the block, and not across two of its words. */
+	if (off < 0 || off >= (s64)sizeof(in->block) || (at & 7) + width > 8)
+		return read_user(v, width, base + off);
+	if (in->block_at != base) {
+		if (bpf_probe_read_user(in->block, sizeof(in->block), (void *)base))
+			return read_user(v, width, base + off);
+		in->block_at = base;
+	}
+	*v = cut(in->block[(at >> 3) & (HB_BLOCK_WORDS - 1)] >> ((at & 7) * 8), width);
+	return true;
+}
+
 /* One value by its descriptor. A NULL pointer is an argument that was not given (0), not an unreadable one.
  */
-static __always_inline u64 argument(const struct hb_arg *a, const u64 *regs, u64 sp, u8 *flags)
+static __always_inline u64 argument(const struct hb_arg *a, struct hb_args_in *in, u8 *flags)
 {
 	u32 n = a->n & 7, width = a->width <= 8 ? a->width : 8;
-	u64 v = n < 6 ? regs[n] : 0, base = v;
+	u64 v = n < 6 ? in->regs[n] : 0;
+	bool ok = true;
 
 	if (a->src == HB_SRC_CONST)
 		return (s64)a->off;
-	if (a->src == HB_SRC_STACK || a->src == HB_SRC_DEREF) {
-		u64 at = a->src == HB_SRC_STACK ? sp + HB_STACK_ARGS + 8 * (u64)a->n : base + (s64)a->off;
-		u32 size = a->src == HB_SRC_STACK ? 8 : width;
-
-		v = 0;
-		if (a->src == HB_SRC_DEREF && !base)
-			return 0;
-		if (bpf_probe_read_user(&v, size, (void *)at)) {
-			*flags |= HB_AFLAG_ARGS;
-			return 0;
-		}
+	if (a->src == HB_SRC_STACK)
+		ok = stack_word(in, a->n, &v);
+	else if (a->src == HB_SRC_DEREF && v)
+		ok = member(in, v, a->off, width, &v);
+	if (!ok) {
+		*flags |= HB_AFLAG_ARGS;
+		return 0;
 	}
-	v >>= a->shift & 63;
-	return width && width < 8 ? v & ((1ULL << (width * 8)) - 1) : v;
+	return cut(v >> (a->shift & 63), width);
 }
 
 static __always_inline void fill(struct hb_rec_accel *r, const struct hb_probe_desc *d, u32 probe, u8 flags,
 				 struct pt_regs *ctx)
 {
-	u64 regs[6] = {PT_REGS_PARM1(ctx), PT_REGS_PARM2(ctx), PT_REGS_PARM3(ctx),
-		       PT_REGS_PARM4(ctx), PT_REGS_PARM5(ctx), HB_PARM6(ctx)};
-	u64 v[HB_SLOT_COUNT] = {}, sp = PT_REGS_SP(ctx);
+	struct hb_args_in in = {.regs = {PT_REGS_PARM1(ctx), PT_REGS_PARM2(ctx), PT_REGS_PARM3(ctx),
+					 PT_REGS_PARM4(ctx), PT_REGS_PARM5(ctx), HB_PARM6(ctx)},
+				.sp = PT_REGS_SP(ctx)};
+	u64 v[HB_SLOT_COUNT] = {};
 	int i;
 
+#pragma clang loop unroll(disable)
 	for (i = 0; i < HB_SLOT_COUNT; i++)
 		if (d->args[i].src != HB_SRC_NONE)
-			v[i] = argument(&d->args[i], regs, sp, &flags);
+			v[i] = argument(&d->args[i], &in, &flags);
 	if (flags & HB_AFLAG_ARGS)
 		hb_lose(HB_LOSS_ARGS, HB_TYPE_accel);
 	r->dur = 0;
@@ -204,9 +255,10 @@ static __always_inline void drop_stale(struct hb_calls *c, u64 sp, u32 probe)
 	}
 }
 
-/* Tells the open calls around a new one of it. True when it is part of one of them: a driver or runtime call inside a
- * runtime call, or a driver call inside a driver call. *flags gets INNER only for the sake of calls that are recorded: one
- * that merely counts must not make the other half of an operation out of what it encloses. */
+/* Tells the open calls around a new one of it. True when it is part of one of them: a driver or runtime call
+ * inside a runtime call, or a driver call inside a driver call. *flags gets INNER only for the sake of calls
+ * that are recorded: one that merely counts must not make the other half of an operation out of what it
+ * encloses. */
 static __always_inline bool enclose(struct hb_calls *c, u32 layer, u8 *flags)
 {
 	bool inside = false;
@@ -219,8 +271,8 @@ static __always_inline bool enclose(struct hb_calls *c, u32 layer, u8 *flags)
 			break;
 		if (layer == HB_LAYER_DRIVER && f->layer != HB_LAYER_DRIVER)
 			f->rec.nested++;
-		if (layer == HB_LAYER_LIBRARY ||
-		    (f->layer != HB_LAYER_RUNTIME && !(f->layer == HB_LAYER_DRIVER && layer == HB_LAYER_DRIVER)))
+		if (layer == HB_LAYER_LIBRARY || (f->layer != HB_LAYER_RUNTIME &&
+						  !(f->layer == HB_LAYER_DRIVER && layer == HB_LAYER_DRIVER)))
 			continue;
 		inside = true;
 		if (!(f->flags & HB_PROBE_QUIET))

@@ -28,7 +28,7 @@ static const char table[] =
     "block=*(a0+12),*(a0+16),*(a0+20) shm=*(a0+24) stream=*(a0+32)\n"
     "libhbdrv.so*  drvCopy      copy    driver  return  nothrow  bytes=a2 kind=2\n"
     "libhbdrv.so*  drvTail      copy    driver  return  nothrow  bytes=a2\n"
-    "libhbdrv.so*  drvNop       sync    driver  return  nothrow  stream=a0\n"
+    "libhbdrv.so*  drvNop       sync    driver  return  nothrow  stream=a0 bytes=a0>>8:u8\n"
     "libhbdrv.so*  drvJump      sync    driver  return  nothrow  stream=a0\n"
     "libhbdrv.so*  drvNest      sync    driver  return  nothrow\n"
     "libhbdrv.so*  drvWait      sync    driver  return  nothrow\n"
@@ -121,7 +121,7 @@ static void *calls_of_a_thread(void *arg)
 		f.launch((void *)0x1000, 1 + (unsigned)i, 20, 30, 40, 50, 60, 70, (void *)0x7777, NULL);
 		f.launch_ex(&c, (void *)0x2000);
 		f.copy(NULL, NULL, 1000 + (size_t)k, i % 2 ? 0 : 701);
-		f.nop(0x4242);
+		f.nop(0x54242);
 	}
 	return NULL;
 }
@@ -473,7 +473,7 @@ static void counts_and_arguments(bool single)
 	for (int i = 0; i < THREADS; i++)
 		assert_int_equal(bytes[i], CALLS);
 	for (pos = 0; (r = next_of(&a, &pos, "drvNop"));)
-		assert_int_equal(rec(r)->ret, 0x4242);
+		assert_true(rec(r)->ret == 0x54242 && rec(r)->stream == 0x54242 && rec(r)->bytes == 0x42);
 	assert_int_equal(count_of(&a, "drvLaunch"), THREADS * CALLS);
 	assert_int_equal(count_of(&a, "drvLaunchEx"), THREADS * CALLS);
 	assert_int_equal(count_of(&a, "drvNop"), THREADS * CALLS);

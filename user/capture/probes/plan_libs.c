@@ -52,7 +52,7 @@ static void add_cand(struct reading *r, const struct hb_sym *s)
 		return;
 	}
 	c = &l->cands[l->n++];
-	*c = (struct hb_cand){.row = r->row, .symbol = symbol, .offset = s->offset, .family = r->family};
+	*c = (struct hb_cand){.row = r->row, .symbol = hb_text__clean(symbol), .offset = s->offset, .family = r->family};
 	c->entry = hb_elf__is_entry(r->elf, s->offset);
 	r->not_entry += r->row->ret && !c->entry;
 }
