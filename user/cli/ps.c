@@ -70,13 +70,11 @@ static void print_library(const struct hb_survey_library *l)
 static void print_row(const struct hb_survey_row *r)
 {
 	const struct hb_process *p = r->p;
-	char user[64], rss[32], python[32] = "";
+	char user[64], rss[32];
 
-	if (r->python[0])
-		snprintf(python, sizeof(python), "Python %s", r->python);
-	printf("%7u %6u %-10.10s %-12.12s %7u %10s  %-15s  %s\n", p->pid, p->nspid,
+	printf("%7u %6u %-10.10s %-12.12s %7u %10s  %s%s%s\n", p->pid, p->nspid,
 	       user_name(p->uid, user, sizeof(user)), p->container[0] ? p->container : "-", p->n_threads,
-	       hb_text__bytes(rss, sizeof(rss), p->rss), p->comm, python);
+	       hb_text__bytes(rss, sizeof(rss), p->rss), p->comm, r->python[0] ? "  Python " : "", r->python);
 	if (p->cmdline[0])
 		printf("        %.100s\n", p->cmdline);
 	for (u32 i = 0; i < r->n_libs; i++)

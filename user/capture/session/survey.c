@@ -142,6 +142,7 @@ static int plan_for(const struct hb_survey *s, struct hb_survey_row *row)
 	struct hb_plan *plan = hb_plan__new(s->tables, &o);
 	struct hb_error e = {0};
 	const char *const *lines;
+	char line[160];
 	int rc = 0;
 	u32 n;
 
@@ -153,6 +154,14 @@ static int plan_for(const struct hb_survey *s, struct hb_survey_row *row)
 	lines = hb_plan__remarks(plan, &n);
 	for (u32 i = 0; i < n && !rc; i++)
 		rc = remark(row, lines[i]);
+	hb_plan__refusals(plan, &n);
+	if (n && !rc) {
+		snprintf(line, sizeof(line),
+			 "%u function%s of the tables cannot be probed here: `herschel-bpf probes check -p "
+			 "%u` says why",
+			 n, n == 1 ? "" : "s", row->p->pid);
+		rc = remark(row, line);
+	}
 	hb_plan__free(plan);
 	return rc;
 }

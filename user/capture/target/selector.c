@@ -97,7 +97,7 @@ static int check(u32 pid, struct hb_error *e)
 	else if (p->is_32bit)
 		rc = hb_error__set(e, HB_EXIT_TARGET, -ENOEXEC,
 				   "process %u (%s, %.200s) is a 32-bit program, or one of another machine: "
-				   "such processes cannot be traced",
+				   "only 64-bit programs can be traced",
 				   pid, p->comm, p->exe);
 	hb_process__free(p);
 	return rc;
