@@ -24,3 +24,35 @@ $(SIM)/libnccl.so.2: $(SIM_DIR)/fronts/nccl.c $(SIM_HDR)
 
 .PHONY: sim workloads
 sim: $(SIM_LIBS) workloads
+
+# ---- workloads: what cannot be built here is left out, with the reason ----
+WORK      := $(B)/workloads
+WORK_DIR  := tests/workloads
+WORK_BIN  := $(WORK)/accel_loop $(WORK)/cudart_real $(WORK)/storm
+CUDA_HOME ?= /usr/local/cuda
+CUDART_STATIC := $(wildcard $(CUDA_HOME)/lib64/libcudart_static.a)
+HAVE_OPENCL := $(shell echo 'int main(void){return clGetPlatformIDs(0,0,0);}' | \
+		 $(CC) -DCL_TARGET_OPENCL_VERSION=120 -include CL/cl.h -x c - -o /dev/null -lOpenCL 2>/dev/null && echo yes)
+WORK_CFLAGS := -std=gnu11 -D_GNU_SOURCE -O2 -g $(WARN)
+ifneq ($(CUDART_STATIC),)
+WORK_BIN += $(WORK)/cudart_static
+endif
+ifeq ($(HAVE_OPENCL),yes)
+WORK_BIN += $(WORK)/opencl_loop
+endif
+
+$(WORK)/%: $(WORK_DIR)/%.c $(WORK_DIR)/workload.h
+	@mkdir -p $(@D)
+	$(CC) $(WORK_CFLAGS) -o $@ $< $(WORK_LIBS) -lpthread -ldl
+$(WORK)/opencl_loop: WORK_LIBS := -lOpenCL
+$(WORK)/cudart_static: $(WORK_DIR)/cudart_real.c $(WORK_DIR)/workload.h
+	@mkdir -p $(@D)
+	$(CC) $(WORK_CFLAGS) -DHB_STATIC -o $@ $< $(CUDART_STATIC) -lpthread -ldl -lrt
+
+workloads: $(WORK_BIN)
+ifeq ($(CUDART_STATIC),)
+	@echo "not built: cudart_static (no $(CUDA_HOME)/lib64/libcudart_static.a)"
+endif
+ifneq ($(HAVE_OPENCL),yes)
+	@echo "not built: opencl_loop (no OpenCL headers or loader: apt install ocl-icd-opencl-dev)"
+endif

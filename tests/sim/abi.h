@@ -117,6 +117,12 @@
 #include <nccl.h>
 #define HB_SIM_REAL_NCCL 1
 #endif
+#define HB_ABI_CHECK(name, value) _Static_assert((int)(name) == (value), #name);
+HB_ABI_CU_CONSTANTS(HB_ABI_CHECK)
+HB_ABI_RT_CONSTANTS(HB_ABI_CHECK)
+#ifdef HB_SIM_REAL_NCCL
+HB_ABI_NCCL_CONSTANTS(HB_ABI_CHECK)
+#endif
 #else
 #define HB_ABI_CONSTANT(name, value) name = value,
 enum { HB_ABI_CU_CONSTANTS(HB_ABI_CONSTANT) };
@@ -205,5 +211,19 @@ typedef struct {
 } ncclUniqueId;
 typedef struct ncclConfig_st ncclConfig_t;
 #endif
+
+/* Layouts that callers and tracers rely on, of our declarations and of the real ones. */
+#define HB_ABI_LAYOUT(type, member, at) _Static_assert(offsetof(type, member) == (at), #type "." #member);
+HB_ABI_LAYOUT(CUlaunchConfig, sharedMemBytes, 24)
+HB_ABI_LAYOUT(CUlaunchConfig, hStream, 32)
+HB_ABI_LAYOUT(CUlaunchConfig, numAttrs, 48)
+HB_ABI_LAYOUT(CUDA_GRAPH_INSTANTIATE_PARAMS, result_out, 24)
+HB_ABI_LAYOUT(cudaLaunchConfig_t, dynamicSmemBytes, 24)
+HB_ABI_LAYOUT(cudaLaunchConfig_t, stream, 32)
+HB_ABI_LAYOUT(struct cudaPointerAttributes, devicePointer, 8)
+HB_ABI_LAYOUT(struct cudaPointerAttributes, hostPointer, 16)
+_Static_assert(sizeof(CUlaunchConfig) == 56 && sizeof(cudaLaunchConfig_t) == 56 && sizeof(dim3) == 12 &&
+		   sizeof(struct cudaPointerAttributes) == 88 && sizeof(ncclUniqueId) == 128,
+	       "sizes");
 
 #endif

@@ -7,6 +7,10 @@
 /* The arena is never given back: a stale handle must stay readable to be found stale. */
 #define SLOTS (1u << 20)
 
+_Static_assert(sizeof(struct hb_stream) <= HB_OBJ_SIZE && sizeof(struct hb_event) <= HB_OBJ_SIZE &&
+		   sizeof(struct hb_ctx) <= HB_OBJ_SIZE && sizeof(struct hb_graph) <= HB_OBJ_SIZE,
+	       "an object fills one slot");
+
 static char *arena;
 static u32 used;
 static u32 live[HB_FUNCTION + 1];

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,6 +45,7 @@ struct hb_rdv {
 	size_t size;
 	u32 nranks, rank;
 	char name[64];
+	int fd; /* kept open: the lock on this rank's byte says that its process lives */
 	bool closed;
 	u64 checked; /* when the other ranks were last seen alive */
 	u64 next[];  /* per channel: this rank's next operation */
@@ -101,22 +101,19 @@ static void wake(struct slot *s)
 
 static int map_shared(struct hb_rdv *r, const char id[128])
 {
+	struct flock own = {.l_type = F_WRLCK, .l_start = r->rank, .l_len = 1};
 	unsigned long long a, b;
-	int fd;
 
 	memcpy(&a, id, 8);
 	memcpy(&b, id + 8, 8);
 	snprintf(r->name, sizeof(r->name), "/hb-sim-nccl-%016llx%016llx", a, b);
-	fd = shm_open(r->name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (fd < 0)
+	r->fd = shm_open(r->name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (r->fd < 0)
 		return -errno;
 	r->size = offset(r->nranks, 1 + r->nranks * r->nranks);
-	if (ftruncate(fd, (off_t)r->size)) {
-		close(fd);
+	if (ftruncate(r->fd, (off_t)r->size) || fcntl(r->fd, F_SETLK, &own))
 		return -errno;
-	}
-	r->sh = mmap(NULL, r->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-	close(fd);
+	r->sh = mmap(NULL, r->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, r->fd, 0);
 	return r->sh == MAP_FAILED ? -errno : 0;
 }
 
@@ -143,6 +140,15 @@ static int join(struct hb_rdv *r)
 	return 0;
 }
 
+static void give_up(struct hb_rdv *r)
+{
+	if (r->sh && r->sh != MAP_FAILED)
+		munmap(r->sh, r->size);
+	if (r->fd >= 0)
+		close(r->fd);
+	free(r);
+}
+
 struct hb_rdv *hb_rdv__open(const char id[128], u32 nranks, u32 rank, int *err)
 {
 	struct hb_rdv *r;
@@ -157,17 +163,12 @@ struct hb_rdv *hb_rdv__open(const char id[128], u32 nranks, u32 rank, int *err)
 	r->nranks = nranks;
 	r->rank = rank;
 	*err = map_shared(r, id);
-	if (*err) {
-		free(r);
-		return NULL;
-	}
-	*err = join(r);
-	if (*err) {
-		munmap(r->sh, r->size);
-		free(r);
-		return NULL;
-	}
-	return r;
+	if (!*err)
+		*err = join(r);
+	if (!*err)
+		return r;
+	give_up(r);
+	return NULL;
 }
 
 /* The object stays: moments of streams and events may still point at it. A communicator is made once in a
@@ -244,6 +245,14 @@ bool hb_rdv__end(struct hb_rdv *r, u32 chan, u64 seq, u64 *ns)
 	return true;
 }
 
+static bool alive(const struct hb_rdv *r, u32 rank)
+{
+	struct flock other = {.l_type = F_WRLCK, .l_start = rank, .l_len = 1};
+
+	/* A lock goes with its process, whoever has yet to reap it and whatever its pid is called here. */
+	return r->sh->pid[rank] == (u32)getpid() || fcntl(r->fd, F_GETLK, &other) || other.l_type != F_UNLCK;
+}
+
 /* A rank that died would be waited for without end. */
 static void look_for_dead(struct hb_rdv *r)
 {
@@ -253,7 +262,7 @@ static void look_for_dead(struct hb_rdv *r)
 		return;
 	r->checked = now;
 	for (u32 i = 0; i < r->nranks; i++)
-		if (kill((pid_t)r->sh->pid[i], 0) && errno == ESRCH)
+		if (!alive(r, i))
 			hb_rdv__abort(r);
 }
 

@@ -46,6 +46,9 @@ u32 hb_truth__register(enum hb_layer layer, const char *const *names, u32 n);
 void hb_truth__enter(struct hb_call *c, u32 function);
 void hb_truth__leave(struct hb_call *c, s32 result, u64 stream, u64 bytes);
 
+/* Calls of this thread are made on behalf of a library until the matching -1. */
+void hb_truth__nest(int by);
+
 /* ---- handles (handle.c): objects live in one arena, so that any number a caller passes can be checked ----
  */
 
@@ -293,6 +296,7 @@ struct hb_sim_core {
 	u32 (*register_names)(enum hb_layer layer, const char *const *names, u32 n);
 	void (*enter)(struct hb_call *c, u32 function);
 	void (*leave)(struct hb_call *c, s32 result, u64 stream, u64 bytes);
+	void (*nest)(int by);
 	const struct hb_costs *costs;
 	u64 (*transfer)(u64 bytes, u64 bps);
 	struct hb_rdv *(*rdv_open)(const char id[128], u32 nranks, u32 rank, int *err);

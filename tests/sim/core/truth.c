@@ -31,7 +31,8 @@ static int fd = -1;
 static char *map;
 static struct hb_truth_header *header;
 
-/* initial-exec: it is touched twice in every call, and small enough for the room glibc keeps for late libraries. */
+/* initial-exec: it is touched twice in every call, and small enough for the room glibc keeps for late
+ * libraries. */
 static __thread __attribute__((tls_model("initial-exec"))) struct {
 	struct hb_truth_record *next, *end;
 	u32 generation, tid, depth;
@@ -143,13 +144,16 @@ u32 hb_truth__register(enum hb_layer layer, const char *const *list, u32 n)
 	return first;
 }
 
+static bool closing;
+
 static bool next_block(void)
 {
 	u64 at = HB_TRUTH_RECORDS + __atomic_fetch_add(&header->blocks, 1, __ATOMIC_RELAXED) * BLOCK_BYTES;
 
 	/* The space is asked for here: a full disk must be a counted loss, not a SIGBUS in the application.
 	 */
-	if (at + BLOCK_BYTES > MAP_BYTES || (fallocate(fd, 0, (off_t)at, BLOCK_BYTES) && errno != EOPNOTSUPP))
+	if (__atomic_load_n(&closing, __ATOMIC_ACQUIRE) || at + BLOCK_BYTES > MAP_BYTES ||
+	    (fallocate(fd, 0, (off_t)at, BLOCK_BYTES) && errno != EOPNOTSUPP))
 		return false;
 	self.next = (struct hb_truth_record *)(map + at);
 	self.end = self.next + HB_TRUTH_BLOCK;
@@ -197,4 +201,23 @@ void hb_truth__leave(struct hb_call *c, s32 result, u64 stream, u64 bytes)
 	r->stream = stream;
 	r->bytes = bytes;
 	__atomic_store_n(&r->exit, hb_now(), __ATOMIC_RELEASE);
+}
+
+void hb_truth__nest(int by)
+{
+	self.depth += (u32)by;
+}
+
+/* A process that ends normally leaves a file of honest size; the slack is for threads that still take blocks.
+ */
+__attribute__((destructor)) static void shrink(void)
+{
+	u64 blocks;
+
+	if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) != STATE_OPEN)
+		return;
+	__atomic_store_n(&closing, true, __ATOMIC_SEQ_CST);
+	blocks = __atomic_load_n(&header->blocks, __ATOMIC_SEQ_CST) + 64;
+	if (ftruncate(fd, (off_t)(HB_TRUTH_RECORDS + blocks * BLOCK_BYTES)))
+		return;
 }

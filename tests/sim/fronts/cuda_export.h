@@ -33,7 +33,6 @@ static u32 first_id;
  * The entries themselves begin as those of the real driver do, because that decides what a probe costs: a
  * compare with a word of the library, a branch to "deinitialized", and a jump through a table.
  */
-#define HB_STATE_DEAD 0x321cba00
 __attribute__((visibility("hidden"), used)) u32 hb_front_state = 0;
 
 #if defined(__x86_64__)
@@ -138,6 +137,7 @@ HB_EXPORT const struct hb_sim_core hb_sim_core = {
     .register_names = hb_truth__register,
     .enter = hb_truth__enter,
     .leave = hb_truth__leave,
+    .nest = hb_truth__nest,
     .costs = &hb_costs,
     .transfer = hb_costs__transfer,
     .rdv_open = hb_rdv__open,

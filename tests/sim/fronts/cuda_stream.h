@@ -119,9 +119,8 @@ static CUresult do_cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *s
 	return CUDA_SUCCESS;
 }
 
-static CUresult do_cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus *status,
-					     unsigned long long *id, CUgraph *graph, const CUgraphNode **deps,
-					     size_t *n)
+static CUresult do_cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus *status, uint64_t *id,
+					     CUgraph *graph, const CUgraphNode **deps, size_t *n)
 {
 	struct hb_stream *s;
 

@@ -250,6 +250,8 @@ static cudaError_t do___cudaGetKernel(cudaKernel_t *kernel, const void *func)
 {
 	CUfunction f;
 
+	if (!kernel)
+		return cudaErrorInvalidValue;
 	FIND(f, func);
 	*kernel = (cudaKernel_t)f;
 	return cudaSuccess;

@@ -44,8 +44,12 @@ static void load_driver(void)
 	*(void **)&get = dlsym(lib, "cuGetProcAddress_v2");
 	if (!get)
 		return;
+	if (core)
+		core->nest(1);
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		get(names[i], &slot[i], HB_ABI_CUDA_VERSION, 0, NULL);
+	if (core)
+		core->nest(-1);
 	have_driver = true;
 }
 
