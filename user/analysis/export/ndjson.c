@@ -38,7 +38,8 @@ static void add_task(struct hb_ndjson *c, const struct hb_record *r)
 		hb_jbuf__str(&c->text, hb_decode__comm(c->w, r->task));
 		s->size = c->text.size - s->at;
 	}
-	hb_buf__add(&c->line, c->text.data + s->at, s->size);
+	if (c->text.data && !c->text.oom) /* flush() says so */
+		hb_buf__add(&c->line, c->text.data + s->at, s->size);
 }
 
 static void add_record(struct hb_ndjson *c, const struct hb_ndjson_plan *p, u64 start)
@@ -166,10 +167,12 @@ static int records(struct hb_ndjson *c, FILE *out, struct hb_error *e)
 	c->r = &r;
 	hb_window__rewind(c->w);
 	while (!rc && (more = hb_window__next(c->w, &r)) > 0) {
-		add_record(c, &plans[r.type], start);
+		if (plans[r.type].type) /* always: the reader skips types it does not know */
+			add_record(c, &plans[r.type], start);
 		if (c->line.size >= FLUSH_AT)
 			rc = flush(c, out, e);
 	}
+	c->r = NULL;
 	return rc;
 }
 

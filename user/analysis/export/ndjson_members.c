@@ -118,7 +118,8 @@ static void emit_probe(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 
 		return;
 	if (!s->size)
 		make_probe(c, s, v <= c->n_probes ? (u32)v : 0);
-	hb_buf__add(&c->line, c->text.data + s->at, s->size);
+	if (!c->text.oom)
+		hb_buf__add(&c->line, c->text.data + s->at, s->size);
 }
 
 static void emit_stack(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)

@@ -44,6 +44,6 @@ struct hb_ndjson_plan {
 /* How records of this type are written. */
 void hb_ndjson__plan(struct hb_ndjson_plan *p, const struct hb_type *t);
 /* The word in "type". */
-const char *hb_ndjson__type(const char *record);
+const char *hb_ndjson__type(const char *name);
 
 #endif

@@ -48,7 +48,11 @@ struct hb_table *hb_table__new(const char *columns)
 			*end = 0;
 		t->title[t->n_columns++] = p;
 	}
-	return t;
+	if (t->n_columns)
+		return t;
+	free(t->titles);
+	free(t);
+	return NULL;
 }
 
 void hb_table__cell(struct hb_table *t, const char *fmt, ...)
@@ -142,7 +146,7 @@ int hb_table__print(struct hb_table *t, FILE *out, unsigned width)
 	unsigned w[MAX_COLUMNS], c, blanks = 0;
 	int rc = !t || t->oom ? -ENOMEM : 0;
 
-	if (!t)
+	if (!t || !t->n_columns)
 		return rc;
 	measure(t, width, w);
 	for (size_t i = 0; out && i < t->n + t->n_columns; i++) {
