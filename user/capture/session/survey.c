@@ -244,30 +244,44 @@ static int add(struct hb_survey *s, u32 pid, bool keep)
 	return 0;
 }
 
+static int look_at_all(struct hb_survey *s, const u32 *pids, u32 n, bool keep)
+{
+	int rc = 0;
+
+	for (u32 i = 0; i < n && !rc; i++)
+		if (pids[i] != (u32)getpid())
+			rc = add(s, pids[i], keep);
+	return rc;
+}
+
+static int look_everywhere(struct hb_survey *s)
+{
+	u32 n;
+	u32 *all = hb_process__all(&n);
+	int rc = all ? look_at_all(s, all, n, false) : -ENOMEM;
+
+	free(all);
+	return rc;
+}
+
 struct hb_survey *hb_survey__new(const u32 *pids, u32 n, struct hb_error *e)
 {
 	struct hb_survey *s = calloc(1, sizeof(*s));
-	u32 *all = NULL;
-	int rc = 0;
 
-	if (s)
-		s->tables = hb_tables__new();
-	if (s && s->tables)
-		rc = hb_tables__add_embedded(s->tables, e);
-	if (!pids)
-		pids = all = hb_process__all(&n);
-	if (!s || !s->tables || !pids)
-		rc = hb_error__nomem(e, "the list of processes");
-	for (u32 i = 0; i < n && !rc; i++)
-		if (pids[i] != (u32)getpid())
-			rc = add(s, pids[i], !all);
-	free(all);
-	if (rc) {
-		hb_error__nomem(e, "the list of processes");
-		hb_survey__free(s);
-		return NULL;
-	}
-	return s;
+	if (!s)
+		goto nomem;
+	s->tables = hb_tables__new();
+	if (!s->tables)
+		goto nomem;
+	if (hb_tables__add_embedded(s->tables, e))
+		goto fail;
+	if ((pids ? look_at_all(s, pids, n, true) : look_everywhere(s)) == 0)
+		return s;
+nomem:
+	hb_error__nomem(e, "the list of processes");
+fail:
+	hb_survey__free(s);
+	return NULL;
 }
 
 void hb_survey__free(struct hb_survey *s)
