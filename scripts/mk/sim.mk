@@ -4,8 +4,9 @@ SIM_DIR  := tests/sim
 SIM_CORE := $(sort $(wildcard $(SIM_DIR)/core/*.c))
 SIM_HDR  := $(wildcard $(SIM_DIR)/*.h $(SIM_DIR)/core/*.h $(SIM_DIR)/fronts/*.h $(SIM_DIR)/fronts/*.def $(SIM_DIR)/fronts/*.map)
 # The first instruction decides what a probe costs: `push` in each function, no endbr64, as in the real libcudart.
-SIM_CFLAGS := -std=gnu11 -D_GNU_SOURCE -O2 -g -fPIC -fvisibility=hidden -fno-omit-frame-pointer -fno-shrink-wrap \
+SIM_CFLAGS := -std=gnu11 -D_GNU_SOURCE -O2 -g -fPIC -fvisibility=hidden -fno-omit-frame-pointer \
 	      -fno-optimize-sibling-calls $(WARN)
+SIM_CFLAGS += $(shell $(CC) -Werror -fno-shrink-wrap -S -x c /dev/null -o /dev/null 2>/dev/null && echo -fno-shrink-wrap)
 ifeq ($(shell uname -m),x86_64)
 SIM_CFLAGS += -fcf-protection=none
 endif
@@ -56,3 +57,7 @@ endif
 ifneq ($(HAVE_OPENCL),yes)
 	@echo "not built: opencl_loop (no OpenCL headers or loader: apt install ocl-icd-opencl-dev)"
 endif
+
+.PHONY: check-sim
+check-sim: sim
+	HB_BUILD=$(abspath $(B)) python3 -m pytest -q tests/sim

@@ -615,13 +615,15 @@ def test_mini_llm_refuses_bad_requests_and_keeps_serving():
         assert server.stop() == 0
 
 
-def test_mini_llm_scarce_kv_blocks_preempt_and_finish():
-    server = Server("--workers", "1", "--layers", "2", "--blocks", "20")
+def test_mini_llm_scarce_kv_blocks_preempt_and_finish(tmp_path):
+    server = Server("--workers", "1", "--layers", "2", "--blocks", "20", "--truth", str(tmp_path))
     try:
         _, summary = server.load("--concurrency", "6", "--count", "12", "--tokens", "60", "--prompt", "40", "--quiet")
         assert summary["requests"] == 12 and summary["errors"] == 0
     finally:
         assert server.stop() == 0
+    steps = [json.loads(x) for x in next(tmp_path.glob("engine.*.jsonl")).read_text().splitlines()]
+    assert steps[-1]["preempted"] > 0 and steps[-1]["free_blocks"] == 20
 
 
 def test_mini_llm_children_die_with_the_front_end():

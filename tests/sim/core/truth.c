@@ -28,6 +28,7 @@ static u32 state;
 static u32 generation =
     1; /* of the file: the child of a fork has its own, and no thread may use an old block */
 static int fd = -1;
+static bool shut; /* the disk was full once, or the process ends: the file grows no more */
 static char *map;
 static struct hb_truth_header *header;
 
@@ -103,6 +104,7 @@ static void forked(void)
 	header = NULL;
 	fd = -1;
 	generation++;
+	shut = false;
 	self.depth = 0;
 	pthread_mutex_init(&lock, NULL);
 	__atomic_store_n(&state, STATE_CLOSED, __ATOMIC_RELEASE);
@@ -144,17 +146,20 @@ u32 hb_truth__register(enum hb_layer layer, const char *const *list, u32 n)
 	return first;
 }
 
-static bool closing;
-
 static bool next_block(void)
 {
-	u64 at = HB_TRUTH_RECORDS + __atomic_fetch_add(&header->blocks, 1, __ATOMIC_RELAXED) * BLOCK_BYTES;
+	u64 at;
 
+	if (__atomic_load_n(&shut, __ATOMIC_ACQUIRE))
+		return false;
+	at = HB_TRUTH_RECORDS + __atomic_fetch_add(&header->blocks, 1, __ATOMIC_RELAXED) * BLOCK_BYTES;
 	/* The space is asked for here: a full disk must be a counted loss, not a SIGBUS in the application.
 	 */
-	if (__atomic_load_n(&closing, __ATOMIC_ACQUIRE) || at + BLOCK_BYTES > MAP_BYTES ||
-	    (fallocate(fd, 0, (off_t)at, BLOCK_BYTES) && errno != EOPNOTSUPP))
+	if (at + BLOCK_BYTES > MAP_BYTES ||
+	    (fallocate(fd, 0, (off_t)at, BLOCK_BYTES) && errno != EOPNOTSUPP)) {
+		__atomic_store_n(&shut, true, __ATOMIC_RELEASE);
 		return false;
+	}
 	self.next = (struct hb_truth_record *)(map + at);
 	self.end = self.next + HB_TRUTH_BLOCK;
 	return true;
@@ -216,7 +221,7 @@ __attribute__((destructor)) static void shrink(void)
 
 	if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) != STATE_OPEN)
 		return;
-	__atomic_store_n(&closing, true, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&shut, true, __ATOMIC_SEQ_CST);
 	blocks = __atomic_load_n(&header->blocks, __ATOMIC_SEQ_CST) + 64;
 	if (ftruncate(fd, (off_t)(HB_TRUTH_RECORDS + blocks * BLOCK_BYTES)))
 		return;
