@@ -220,6 +220,17 @@ def test_by_cgroup(hb, start, driver, caller, cgroup):
     assert len(result.err.splitlines()) == 1 and cgroup in result.err, result
 
 
+def test_a_killed_tool_leaves_no_lock(hb, start, driver, caller):
+    target = start([caller, driver, "10"], ready="ready")
+    first = hb.start("trace", "-p", target.pid, "-d", "60s", "-o", "first.hbw")
+    wait_for(lambda: os.path.exists(os.path.join(hb.folder, "first.hbw.part")), what="the first window")
+    time.sleep(1)
+    first.kill()
+    first.wait()
+    window, _ = trace_while(hb, ["-p", str(target.pid)], lambda: go(target.pid))
+    assert dict(window.calls(pid=target.pid)) == expected(10)
+
+
 # ---- namespaces -------------------------------------------------------------------------------------------------
 
 

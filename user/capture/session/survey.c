@@ -36,7 +36,7 @@ bool hb_survey__python(const char *path, char *version, size_t size)
 
 	if (strncmp(name, "libpython", 9) == 0 && strstr(name, ".so"))
 		version_word(name + 9, version, size);
-	else if (strncmp(name, "python", 6) == 0 && (!name[6] || (name[6] >= '0' && name[6] <= '9')))
+	else if (strncmp(name, "python", 6) == 0 && name[6 + strspn(name + 6, "0123456789.td")] == 0)
 		version_word(name + 6, version, size);
 	else
 		return false;
