@@ -29,7 +29,7 @@ analysis-alone: $(ANALYSIS_OBJ) $(B)/gen/exporters.o $(B)/gen/sysno.o
 
 # What the end-to-end tests start. The parts add to these two in their own scripts/mk/*.mk, with lines such as
 # `test-programs: $(B)/sim/libcuda.so.1` and `bench: bench-window`.
-test-programs:
+test-programs: sim
 bench: all
 
 help:
