@@ -298,15 +298,16 @@ assert get(b"cuNoSuchThing") == (500, None, 1)
 
 def test_children_of_an_initialised_process_get_an_error_others_work():
     simlib.run("""
-def child():
+def child(call):
     pid = os.fork()
     if pid == 0:
-        n = C.c_int()
-        os._exit(rt.cudaGetDeviceCount(C.byref(n)))
+        os._exit(call())
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-assert child() == 0
+count = lambda: rt.cudaGetDeviceCount(C.byref(C.c_int()))
+assert child(count) == 0
 assert rt.cudaFree(None) == 0
-assert child() == 3
+assert child(count) == 3 and child(lambda: rt.cudaStreamSynchronize(None)) == 3 and child(lambda: cu.cuCtxSynchronize()) == 3
+assert rt.cudaStreamSynchronize(None) == 0
 """)
 
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include <pthread.h>
-#include <unistd.h>
 #include "sim.h"
 
 #define MAX_DEVICES 64
 #define STACK_DEPTH 16
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pid_t initialised_by; /* 0: nobody */
+static bool initialised;
+static bool inherited; /* by fork: as in the real driver nothing works in such a child */
 static struct hb_ctx *primaries[MAX_DEVICES];
 
 static __thread struct {
@@ -28,32 +28,24 @@ void hb_unlock(void)
 static void forked(void)
 {
 	pthread_mutex_init(&lock, NULL);
+	inherited = true;
 }
 
 CUresult hb_device__init(void)
 {
-	static bool hooked;
-
 	hb_costs__load();
 	if (!hb_costs.devices)
 		return CUDA_ERROR_NO_DEVICE;
 	hb_lock();
-	if (!hooked)
-		hooked = !pthread_atfork(NULL, NULL, forked);
-	if (!initialised_by)
-		initialised_by = getpid();
+	if (!initialised)
+		initialised = !pthread_atfork(NULL, NULL, forked);
 	hb_unlock();
-	/* As the real driver: nothing works in the child of a process that had initialised it. */
-	return initialised_by == getpid() ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+	return hb_device__ready();
 }
 
 CUresult hb_device__ready(void)
 {
-	static __thread pid_t pid; /* getpid() is a system call */
-
-	if (!pid || pid != initialised_by)
-		pid = getpid();
-	return initialised_by && pid == initialised_by ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+	return initialised && !inherited ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
 }
 
 int hb_device__count(void)
