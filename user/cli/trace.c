@@ -275,8 +275,11 @@ static int summarise(const char *path, const struct args *a)
 
 	if (!w)
 		return hb_cli__fail(&e);
-	if (hb_report__summary(w, stdout, &so))
+	if (hb_report__summary(w, stdout, &so)) {
+		hb_error__set(&e, HB_EXIT_FAILED, -EIO,
+			      "the summary could not be printed; the window is kept in %s", path);
 		rc = hb_cli__fail(&e);
+	}
 	records = hb_window__info(w)->records;
 	lost = total_loss(w);
 	hb_window__close(w);

@@ -94,6 +94,7 @@ enum hb_entry_kind {
 	HB_ENTRY_STACK = 6,  /* u32 pid, raw, state, n; u32 locs[n] */
 	HB_ENTRY_LOSS = 7,   /* struct hb_loss_row; key: cause, type, cpu */
 	HB_ENTRY_META = 8,   /* u32 key, value: strings */
+	HB_ENTRY_FD = 9,     /* struct hb_fd_row; key: pid, fd, chan */
 };
 
 struct hb_index_entry {

@@ -411,6 +411,11 @@ const struct hb_loc *hb_window__loc(const struct hb_window *w, u32 id)
 	return hb_tables_in__loc(w->tables, id);
 }
 
+const char *hb_window__fd(const struct hb_window *w, u32 pid, u32 fd, u64 chan)
+{
+	return hb_tables_in__fd(w->tables, pid, fd, chan);
+}
+
 struct hb_stack hb_window__stack(const struct hb_window *w, u32 pid, u32 raw)
 {
 	return hb_tables_in__stack(w->tables, pid, raw);

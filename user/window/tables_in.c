@@ -23,6 +23,7 @@ struct hb_tables_in {
 	struct column tasks, procs, probes, locs, losses, meta;
 	struct hb_map *by_tid, *by_pid, *by_loss; /* -> index */
 	struct hb_map *by_stack;		  /* -> u32 * into `chunks` */
+	struct hb_map *by_fd;			  /* -> string id */
 	struct chunk {
 		struct chunk *next;
 		_Alignas(8) char data[];
@@ -69,7 +70,8 @@ struct hb_tables_in *hb_tables_in__new(u32 max_id, u64 max_bytes)
 	t->by_pid = hb_map__new();
 	t->by_loss = hb_map__new();
 	t->by_stack = hb_map__new();
-	if (t->by_tid && t->by_pid && t->by_loss && t->by_stack && item(&t->tasks, 0)) /* nobody */
+	t->by_fd = hb_map__new();
+	if (t->by_fd && t->by_tid && t->by_pid && t->by_loss && t->by_stack && item(&t->tasks, 0)) /* nobody */
 		return t;
 	hb_tables_in__free(t);
 	return NULL;
@@ -94,6 +96,7 @@ void hb_tables_in__free(struct hb_tables_in *t)
 	hb_map__free(t->by_pid);
 	hb_map__free(t->by_loss);
 	hb_map__free(t->by_stack);
+	hb_map__free(t->by_fd);
 	free(t);
 }
 
@@ -245,6 +248,24 @@ static int apply_loss(struct hb_tables_in *t, const u8 *p, u32 n)
 	return 0;
 }
 
+static u64 fd_key(u32 pid, u32 fd, u64 chan)
+{
+	return hb_hash64(((u64)pid << 32 | fd) ^ hb_hash64(chan));
+}
+
+/* Under its inode, and as the one seen last. */
+static int apply_fd(struct hb_tables_in *t, const u8 *p, u32 n)
+{
+	struct hb_fd_row row;
+	int err;
+
+	if (n < 20)
+		return -EINVAL;
+	copy_struct(&row, sizeof(row), p, n);
+	err = hb_map__put(t->by_fd, fd_key(row.pid, row.fd, row.chan), row.text);
+	return err ? err : hb_map__put(t->by_fd, fd_key(row.pid, row.fd, 0), row.text);
+}
+
 static int apply_meta(struct hb_tables_in *t, const u8 *p, u32 n)
 {
 	u32 *pair, i;
@@ -267,6 +288,7 @@ static int (*const apply[])(struct hb_tables_in *t, const u8 *p, u32 n) = {
     [HB_ENTRY_STRING] = apply_string, [HB_ENTRY_TASK] = apply_task, [HB_ENTRY_PROC] = apply_proc,
     [HB_ENTRY_PROBE] = apply_probe,   [HB_ENTRY_LOC] = apply_loc,   [HB_ENTRY_STACK] = apply_stack,
     [HB_ENTRY_LOSS] = apply_loss,     [HB_ENTRY_META] = apply_meta,
+    [HB_ENTRY_FD] = apply_fd,
 };
 
 int hb_tables_in__apply(struct hb_tables_in *t, const void *body, size_t n)
@@ -364,6 +386,13 @@ u32 hb_tables_in__probes(const struct hb_tables_in *t)
 const struct hb_loc *hb_tables_in__loc(const struct hb_tables_in *t, u32 id)
 {
 	return id ? peek(&t->locs, id) : NULL;
+}
+
+const char *hb_tables_in__fd(const struct hb_tables_in *t, u32 pid, u32 fd, u64 chan)
+{
+	u64 id;
+
+	return hb_map__get(t->by_fd, fd_key(pid, fd, chan), &id) && id ? hb_tables_in__string(t, (u32)id) : NULL;
 }
 
 struct hb_stack hb_tables_in__stack(const struct hb_tables_in *t, u32 pid, u32 raw)

@@ -249,6 +249,17 @@ int hb_tables_out__stack(struct hb_tables_out *t, u32 pid, u32 raw, const u32 *l
 	return ok ? 0 : -ENOMEM;
 }
 
+int hb_tables_out__fd(struct hb_tables_out *t, const struct hb_fd_row *row)
+{
+	bool ok;
+
+	pthread_mutex_lock(&t->lock);
+	ok = entry2(t, HB_ENTRY_FD, row, sizeof(*row), NULL, 0);
+	t->oom |= !ok;
+	pthread_mutex_unlock(&t->lock);
+	return ok ? 0 : -ENOMEM;
+}
+
 void hb_tables_out__loss(struct hb_tables_out *t, const struct hb_loss_row *row)
 {
 	struct hb_loss_row *r;

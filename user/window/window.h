@@ -73,6 +73,13 @@ struct hb_loss_row {
 	u64 count;
 };
 
+struct hb_fd_row { /* what a file descriptor was while something slept on it or called with it */
+	u64 chan;  /* inode number, as `chan` of an offcpu record; 0 = not known */
+	u32 pid, fd;
+	u32 text;  /* string: path, "tcp 127.0.0.1:80 -> 127.0.0.1:4711", "pipe:[7]" .. */
+	u32 reserved;
+};
+
 /* ---- writer ---- */
 
 struct hb_window_writer;
@@ -112,6 +119,7 @@ u32 hb_window_writer__proc(struct hb_window_writer *w,
 int hb_window_writer__probe(struct hb_window_writer *w, u32 id, const struct hb_probe_row *row);
 int hb_window_writer__stack(struct hb_window_writer *w, u32 pid, u32 raw, const u32 *locs, u32 n,
 			    enum hb_stack_state state);
+int hb_window_writer__fd(struct hb_window_writer *w, const struct hb_fd_row *row); /* same pid, fd, chan: replaced */
 void hb_window_writer__loss(struct hb_window_writer *w,
 			    const struct hb_loss_row *row); /* same key: added up */
 /* Facts about the window, key -> value, such as "host", "kernel", "profile", "simulated" ("1"), "end". */
@@ -180,6 +188,8 @@ u32 hb_window__probes(const struct hb_window *w);				/* highest id */
 const struct hb_loc *hb_window__loc(const struct hb_window *w, u32 id);		/* NULL beyond */
 /* Frames of a stack id found in a record of process `pid`; n = 0 when it was not kept. */
 struct hb_stack hb_window__stack(const struct hb_window *w, u32 pid, u32 raw);
+/* What (pid, fd) was when its inode was `chan`; 0: whatever was seen last. NULL when never looked at. */
+const char *hb_window__fd(const struct hb_window *w, u32 pid, u32 fd, u64 chan);
 const struct hb_loss_row *hb_window__losses(const struct hb_window *w, u32 *n);
 u64 hb_window__loss_total(const struct hb_window *w, enum hb_loss cause);
 const char *hb_window__meta(const struct hb_window *w, const char *key); /* NULL when absent */

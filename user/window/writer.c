@@ -216,6 +216,11 @@ int hb_window_writer__stack(struct hb_window_writer *w, u32 pid, u32 raw, const 
 	return hb_tables_out__stack(w->tables, pid, raw, locs, n, state);
 }
 
+int hb_window_writer__fd(struct hb_window_writer *w, const struct hb_fd_row *row)
+{
+	return hb_tables_out__fd(w->tables, row);
+}
+
 void hb_window_writer__loss(struct hb_window_writer *w, const struct hb_loss_row *row)
 {
 	hb_tables_out__loss(w->tables, row);

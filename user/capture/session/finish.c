@@ -142,7 +142,7 @@ static void own_use(struct hb_session *s)
 		return;
 	meta_u64(s, "self_cpu_ns",
 		 ((u64)ru.ru_utime.tv_sec + (u64)ru.ru_stime.tv_sec) * 1000000000ULL +
-			 ((u64)ru.ru_utime.tv_usec + (u64)ru.ru_stime.tv_usec) * 1000ULL);
+		     ((u64)ru.ru_utime.tv_usec + (u64)ru.ru_stime.tv_usec) * 1000ULL);
 	meta_u64(s, "self_rss", (u64)ru.ru_maxrss * 1024);
 }
 
@@ -208,7 +208,6 @@ void hb_session__resolve_stacks(struct hb_session *s, u64 deadline)
 	for (i = 0; i < s->n_stacks && hb_clock__now() < deadline; i++)
 		resolve_stack(s, &s->stacks[i]);
 	if (i < s->n_stacks)
-		hb_session__note(s, HB_NOTE_WARNING,
-				 "%u of %u stacks were left without names: out of time", s->n_stacks - i,
-				 s->n_stacks);
+		hb_session__note(s, HB_NOTE_WARNING, "%u of %u stacks were left without names: out of time",
+				 s->n_stacks - i, s->n_stacks);
 }

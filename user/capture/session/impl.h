@@ -82,6 +82,8 @@ struct hb_session {
 	u32 n_queue, cap_queue;
 	int queue_fd; /* eventfd: queue not empty, or pump_err set */
 
+	struct hb_fd_watch *fd_watch;
+
 	struct stack_key *stacks; /* distinct stacks seen, appended by the pump under collect_lock */
 	u32 n_stacks, cap_stacks;
 
@@ -112,6 +114,14 @@ int hb_session__subscribe(struct hb_session *s);
 int hb_session__publish_rows(struct hb_session *s, struct hb_error *e);
 void hb_session__attach_files(struct hb_session *s, const struct hb_process *p,
 			      const struct hb_plan_file *const *files, u32 n_files, u64 born);
+
+/* ---- fds.c: what descriptors are ---- */
+
+struct hb_fd_watch;
+struct hb_fd_watch *hb_fd_watch__new(void);
+void hb_fd_watch__free(struct hb_fd_watch *f);
+int hb_fd_watch__subscribe(struct hb_session *s);
+void hb_fd_watch__handle(struct hb_session *s); /* on the control thread */
 
 /* ---- pricing.c ---- */
 int hb_session__measure_prices(struct hb_session *s); /* fills s->prices; 0 or -errno */

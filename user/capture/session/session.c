@@ -87,8 +87,9 @@ static int prepare(struct hb_session *s, struct hb_error *e)
 	s->plan = hb_plan__new(s->tables, &po);
 	s->resolve = hb_resolve__new();
 	s->by_pid = hb_map__new();
+	s->fd_watch = hb_fd_watch__new();
 	s->queue_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (!s->plan || !s->resolve || !s->by_pid || s->queue_fd < 0)
+	if (!s->plan || !s->resolve || !s->by_pid || !s->fd_watch || s->queue_fd < 0)
 		return hb_error__nomem(e, "the session");
 	return 0;
 }
@@ -112,7 +113,8 @@ static int open_window(struct hb_session *s, struct hb_error *e)
 	s->collect = hb_collect__new(&co, e);
 	if (!s->collect)
 		return e->err;
-	return hb_session__subscribe(s) ? hb_error__nomem(e, "subscriptions") : 0;
+	return hb_session__subscribe(s) || hb_fd_watch__subscribe(s) ? hb_error__nomem(e, "subscriptions")
+								     : 0;
 }
 
 static int attach_targets(struct hb_session *s, struct hb_error *e)
@@ -240,6 +242,7 @@ static void control(struct hb_session *s, const volatile int *stop, hb_progress_
 
 		poll(fds, 2, hb_clock__left_ms(next));
 		hb_session__handle_life(s);
+		hb_fd_watch__handle(s);
 		hb_session__handle_mmaps(s);
 		now = hb_clock__now();
 		if (now - tick < TICK_NS)
@@ -284,6 +287,7 @@ int hb_session__run(struct hb_session *s, const volatile int *stop, hb_progress_
 	hb_session__arm(s);
 	hb_session__describe(s);
 	control(s, stop, fn, arg);
+	hb_bpf__clear_targets(s->bpf);
 	s->end = hb_clock__now();
 	detach(s);
 	hb_pump__stop(s);
@@ -330,6 +334,7 @@ void hb_session__free(struct hb_session *s)
 	for (u32 i = 0; i < s->n_procs; i++)
 		hb_process__free(s->procs[i].p);
 	hb_map__free(s->by_pid);
+	hb_fd_watch__free(s->fd_watch);
 	if (s->queue_fd >= 0)
 		close(s->queue_fd);
 	free(s->procs);
