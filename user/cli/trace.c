@@ -4,6 +4,7 @@
 #include "capture/session/session.h"
 #include "cli/args.h"
 #include "cli/cli.h"
+#include "cli/target_args.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -15,10 +16,7 @@
 #define MAX_TABLES 16
 
 enum key {
-	KEY_CGROUP = 0x100,
-	KEY_NAME,
-	KEY_NO_CHILDREN,
-	KEY_LAYERS,
+	KEY_LAYERS = 0x100,
 	KEY_SYSCALLS,
 	KEY_PROBES,
 	KEY_FORCE,
@@ -40,13 +38,10 @@ struct args {
 
 static const struct argp_option options[] = {
     {NULL, 0, NULL, 0, "Target (one of):", 1},
-    {NULL, 'p', "PID[,PID..]", 0, "these processes and their descendants", 1},
-    {"cgroup", KEY_CGROUP, "PATH", 0, "every process of a cgroup", 1},
-    {"name", KEY_NAME, "GLOB", 0, "processes whose name or program matches", 1},
-    {"no-children", KEY_NO_CHILDREN, NULL, 0, "leave descendants out", 1},
+    HB_TARGET_OPTIONS(1),
     {NULL, 0, NULL, 0, "Window:", 2},
-    {NULL, 'd', "TIME", 0, "length, with a unit: 30s, 500ms, 2m (default 30s)", 2},
-    {NULL, 'o', "FILE", 0, "window file (default HOST-PID-TIME.hbw)", 2},
+    {"duration", 'd', "TIME", 0, "length, with a unit: 30s, 500ms, 2m (default 30s)", 2},
+    {"output", 'o', "FILE", 0, "window file (default HOST-PID-TIME.hbw)", 2},
     {"force", KEY_FORCE, NULL, 0, "replace an existing file", 2},
     {"max-size", KEY_MAX_SIZE, "SIZE", 0, "end the window when the file gets this large", 2},
     {"buffer", KEY_BUFFER, "SIZE", 0, "ring buffer per CPU (default: 32MiB over all)", 2},
@@ -58,7 +53,7 @@ static const struct argp_option options[] = {
      "machine",
      3},
     {"probes", KEY_PROBES, "FILE", 0, "further probe table; may be repeated", 3},
-    {NULL, 'F', "HZ", 0, "CPU samples per second and CPU, 0 = none (default 99)", 3},
+    {"frequency", 'F', "HZ", 0, "CPU samples per second and CPU, 0 = none (default 99)", 3},
     {"single-uprobes", KEY_SINGLE, NULL, OPTION_HIDDEN, "do not use uprobe_multi links", 3},
     {NULL, 0, NULL, 0, "Result:", 4},
     {"strict", KEY_STRICT, "SHARE", OPTION_ARG_OPTIONAL,
@@ -179,23 +174,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	struct args *a = state->input;
 
 	switch (key) {
-	case 'p':
-		a->o.target.pids = arg;
-		return 0;
-	case KEY_CGROUP:
-		a->o.target.cgroup = arg;
-		return 0;
-	case KEY_NAME:
-		a->o.target.name = arg;
-		return 0;
-	case KEY_NO_CHILDREN:
-		a->o.target.no_children = true;
-		return 0;
 	case ARGP_KEY_ARG:
 		return bad(a, "argument", arg,
 			   "expected here: name the target with -p PID, --cgroup or --name");
 	default:
-		return parse_window(key, arg, a);
+		return hb_cli__target_option(key, arg, &a->o.target) == 0 ? 0 : parse_window(key, arg, a);
 	}
 }
 

@@ -84,10 +84,23 @@ static void configure(struct hb_bpf *b, const struct hb_session_opts *o, u64 byt
 	bpf_object__for_each_program(p, b->skel->obj) hb_bpf_programs__configure(p, o, multi);
 }
 
+static int load_error(struct hb_error *e, int err)
+{
+	const char *remedy = "run `herschel-bpf doctor` for what is missing";
+
+	if (err == -EPERM || err == -EACCES)
+		remedy = "run as root, or with CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE";
+	return hb_error__set(e, HB_EXIT_KERNEL, err, "the kernel refused the BPF programs: %s%s%s%s; %s",
+			     strerror(-err), last_words[0] ? " (" : "", last_words, last_words[0] ? ")" : "",
+			     remedy);
+}
+
 static int make_rings(struct hb_bpf *b, u64 bytes, struct hb_error *e)
 {
 	for (unsigned i = 0; i < b->n_rings; i++) {
 		b->ring_fds[i] = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "hb_ring", 0, 0, (u32)bytes, NULL);
+		if (b->ring_fds[i] < 0 && (errno == EPERM || errno == EACCES))
+			return load_error(e, -errno);
 		if (b->ring_fds[i] < 0)
 			return hb_error__set(
 			    e, HB_EXIT_KERNEL, -errno,
@@ -104,17 +117,6 @@ static int fill_outer(struct hb_bpf *b, struct hb_error *e)
 			return hb_error__set(e, HB_EXIT_KERNEL, -errno, "cannot install ring buffer %u: %s",
 					     i, strerror(errno));
 	return 0;
-}
-
-static int load_error(struct hb_error *e, int err)
-{
-	const char *remedy = "run `herschel-bpf doctor` for what is missing";
-
-	if (err == -EPERM || err == -EACCES)
-		remedy = "run as root, or with CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE";
-	return hb_error__set(e, HB_EXIT_KERNEL, err, "the kernel refused the BPF programs: %s%s%s%s; %s",
-			     strerror(-err), last_words[0] ? " (" : "", last_words, last_words[0] ? ")" : "",
-			     remedy);
 }
 
 struct hb_bpf *hb_bpf__new(const struct hb_session_opts *o, struct hb_error *e)

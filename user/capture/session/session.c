@@ -72,6 +72,12 @@ static int prepare(struct hb_session *s, struct hb_error *e)
 	struct hb_plan_opts po = {.layers = s->o.layers};
 	int err = load_tables(s, e);
 
+	if (!err && !hb_target__initial_pidns())
+		return hb_error__set(
+		    e, HB_EXIT_KERNEL, -EPERM,
+		    "this container has a pid namespace of its own, so the pids seen here are not those the "
+		    "kernel reports; on the node run: sudo herschel-bpf trace --name PROGRAM (or give the "
+		    "container the node's: hostPID: true, --pid=host)");
 	err = err ? err : hb_selector__resolve(&s->o.target, &s->pids, &s->n_pids, e);
 	if (err)
 		return err;
