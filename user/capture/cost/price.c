@@ -96,6 +96,11 @@ static void bare_syscall(void)
 	syscall(SYS_getppid);
 }
 
+u64 hb_price__syscall(void)
+{
+	return call_ns(bare_syscall);
+}
+
 static int one(const struct hb_price_ops *ops, const struct hb_elf *self, enum hb_hook kind, bool ret,
 	       u64 *ns)
 {
@@ -121,7 +126,7 @@ int hb_prices__measure(struct hb_prices *p, const struct hb_price_ops *ops, stru
 	int err = self ? 0 : e && e->err ? e->err : -ENOENT;
 
 	memset(p, 0, sizeof(*p));
-	p->syscall = call_ns(bare_syscall);
+	p->syscall = hb_price__syscall();
 	for (int k = 0; !err && k < HB_HOOK_COUNT; k++)
 		err = one(ops, self, k, false, &p->entry[k]);
 	if (!err)

@@ -35,6 +35,9 @@ struct hb_price_ops {
 /* About 20 ms. 0 or -errno (prices stay unmeasured). */
 int hb_prices__measure(struct hb_prices *p, const struct hb_price_ops *ops, struct hb_error *e);
 
+/* ns of a bare getppid now: what a system call of any process costs at this moment. */
+u64 hb_price__syscall(void);
+
 /* Kind of the instruction at a file offset; HB_HOOK_STEP when it cannot be read. */
 enum hb_hook hb_hook__at(const char *path, u64 offset);
 /* Same from bytes. */

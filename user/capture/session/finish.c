@@ -63,6 +63,8 @@ void hb_session__describe(struct hb_session *s)
 	describe_plan(s);
 	meta_u64(s, "attach_ns", s->attach_ns);
 	meta_u64(s, "price_syscall_ns", s->prices.syscall);
+	if (s->o.syscalls == HB_SYSCALLS_ALL)
+		meta_u64(s, "price_syscalls_all_ns", s->syscall_extra);
 }
 
 /* ---- accounts at the end ---- */

@@ -103,6 +103,9 @@ static void emit_probed(struct hb_session *s, const struct probed *p, u64 ts)
 
 	rec.file = hb_window_writer__string(s->writer, p->path);
 	if (p->late)
+		hb_note("pid %u: %u probes in %s, %.2f ms after it was mapped or forked", p->pid, p->probes,
+			hb_text__basename(p->path), (double)p->late / 1e6);
+	if (p->late)
 		hb_window_writer__loss(s->writer, &loss);
 	hb_session__emit(s, HB_TYPE_probed, p->pid, p->pid, ts, &rec);
 }

@@ -89,6 +89,7 @@ struct hb_session {
 
 	u64 begin, end; /* of the window, monotonic ns */
 	u64 attach_ns, detach_ns;
+	u64 syscall_extra;    /* ns that --syscalls all adds to any system call of a bystander */
 	const char *ended_by; /* sentence for the window and the operator */
 };
 
