@@ -185,6 +185,25 @@ static inline void rig_calls(struct rig *r)
 	rig_put(r, 60 * MS, r->main, HB_TYPE_accel, &a);
 }
 
+static inline void rig_fd(struct rig *r, u32 pid, u32 fd, u64 chan, const char *text)
+{
+	struct hb_fd_row row = {
+	    .pid = pid, .fd = fd, .chan = chan, .text = hb_window_writer__string(r->w, text)};
+
+	hb_window_writer__fd(r->w, &row);
+}
+
+/* What descriptors were. Number 4 of the server was looked at too late: it is another pipe by then. */
+static inline void rig_fds(struct rig *r)
+{
+	rig_fd(r, 100, 5, 11, "socket:[11] unix /run/engine.sock");
+	rig_fd(r, 200, 9, 0, "socket:[22] unix");
+	rig_fd(r, 200, 3, 0, "socket:[77] tcp 127.0.0.1:8000 -> 10.0.0.1:555");
+	rig_fd(r, 200, 4, 33, "pipe:[34]");
+	rig_fd(r, 200, 6, 44, "/data/weights.bin");
+	rig_fd(r, 200, 7, 55, "socket:[55] tcp [2001:db8::1]:80 -> [2001:db8::2]:5000");
+}
+
 static inline void rig_sleeps(struct rig *r)
 {
 	/* the server wakes the engine through a unix socket: three times */
@@ -300,6 +319,7 @@ static inline struct hb_window *rig_window(struct rig *r, const char *name)
 	rig_tables(r);
 	rig_calls(r);
 	rig_sleeps(r);
+	rig_fds(r);
 	rig_rest(r);
 	return rig_open(r);
 }

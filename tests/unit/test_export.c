@@ -191,6 +191,11 @@ static void ndjson_stacks(void **state)
 	drop(&l);
 }
 
+static const char *arg_of(yajl_val v, unsigned i)
+{
+	return YAJL_GET_STRING(get(v, "args")->u.array.values[i]);
+}
+
 static void ndjson_waits(void **state)
 {
 	struct lines l = parsed(exported("ndjson"));
@@ -202,13 +207,16 @@ static void ndjson_waits(void **state)
 	assert_int_equal(number(epoll, "runnable_ns"), MS);
 	assert_string_equal(text_of(epoll, "state"), "S");
 	assert_string_equal(text_of(epoll, "syscall"), "epoll_wait");
-	assert_string_equal(text_of(epoll, "chan"), "unix 11 -> 22");
+	assert_string_equal(text_of(epoll, "chan"), "unix 11 -> 22 /run/engine.sock");
+	assert_string_equal(arg_of(epoll, 0), "5<unix /run/engine.sock>");
+	assert_string_equal(arg_of(epoll, 1), "0x0");
 	assert_int_equal(number(epoll, "fd"), 5);
 	assert_int_equal(number(get(epoll, "waker"), "tid"), 200);
 	assert_string_equal(text_of(get(epoll, "waker"), "comm"), "api;server");
 	assert_string_equal(text_of(get(epoll, "waker"), "context"), "own_send");
 	assert_string_equal(text_of(get(epoll, "waker"), "syscall"), "sendto");
 	assert_int_equal(number(get(epoll, "waker"), "fd"), 9);
+	assert_string_equal(text_of(get(epoll, "waker"), "file"), "unix");
 	assert_string_equal(text_of(tcp, "chan"), "tcp 127.0.0.1:8000 -> 10.0.0.1:555");
 	assert_string_equal(text_of(get(tcp, "waker"), "context"), "softirq");
 	assert_string_equal(text_of(preempted, "state"), "R");
@@ -225,6 +233,8 @@ static void ndjson_the_others(void **state)
 	assert_int_equal(number(call, "ret"), -11);
 	assert_int_equal(number(call, "fd"), 3);
 	assert_int_equal(get(call, "args")->u.array.len, 6);
+	assert_string_equal(arg_of(call, 0), "3<tcp 127.0.0.1:8000 -> 10.0.0.1:555>");
+	assert_string_equal(arg_of(call, 1), "0x0");
 	assert_int_equal(number(line(&l, "exit", NULL, 0), "code"), 3 << 8);
 	assert_int_equal(number(line(&l, "probed", NULL, 0), "late_ns"), 7 * MS);
 	assert_string_equal(text_of(line(&l, "probed", NULL, 0), "file"), "/opt/lib/libcuda.so.1");

@@ -355,6 +355,36 @@ static void dangling_ids(void **state)
 	rig_close(&r, win);
 }
 
+/* ---- what descriptors were ---- */
+
+static const char *slept_on(u8 kind, u64 chan, u64 fd, u64 local)
+{
+	static char buf[160];
+	struct hb_rec_offcpu r = {
+	    .sysno = SYS_READ, .a0 = fd, .chan = chan, .chankind = kind, .local = local};
+
+	return hb_decode__slept_on(w, 200, &r, buf, sizeof(buf));
+}
+
+static void descriptors_have_names(void **state)
+{
+	struct hb_rec_offcpu futex = {.sysno = SYS_FUTEX, .a0 = 6, .chan = 44, .chankind = HB_CHAN_FUTEX};
+	char buf[160];
+
+	assert_string_equal(slept_on(HB_CHAN_FILE, 44, 6, 0), "file 44 /data/weights.bin");
+	assert_string_equal(slept_on(HB_CHAN_FILE, 45, 6, 0), "file 45"); /* another file had this number */
+	assert_string_equal(slept_on(HB_CHAN_TCP, 55, 7, 80), "tcp [2001:db8::1]:80 -> [2001:db8::2]:5000");
+	assert_string_equal(slept_on(HB_CHAN_TCP, 56, 7, 80), "tcp 0.0.0.0:80 -> ?");
+	assert_null(slept_on(HB_CHAN_NONE, 0, 6, 0));
+	/* a futex address is not a descriptor, whatever the number */
+	assert_string_equal(hb_decode__slept_on(w, 200, &futex, buf, sizeof(buf)), "futex 0x2c");
+	assert_string_equal(hb_decode__fd(w, 200, 3, 0), "tcp 127.0.0.1:8000 -> 10.0.0.1:555");
+	assert_null(hb_decode__fd(w, 200, 4, 33)); /* looked at when it was another pipe */
+	assert_string_equal(hb_decode__fd(w, 200, 4, 0), "pipe:[34]");
+	assert_null(hb_decode__fd(w, 200, 1ULL << 32 | 3, 0));
+	assert_null(hb_decode__fd(w, 100, 3, 0));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -369,6 +399,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(cpu_time, setup, teardown),
 	    cmocka_unit_test_setup_teardown(threads_and_processes, setup, teardown),
 	    cmocka_unit_test_setup_teardown(totals, setup, teardown),
+	    cmocka_unit_test_setup_teardown(descriptors_have_names, setup, teardown),
 	    cmocka_unit_test(dangling_ids),
 	    cmocka_unit_test(stacks_are_merged),
 	};

@@ -147,7 +147,8 @@ static void text_has_every_table(void **state)
 	    "cudaStreamSynchronize",
 	    "719",
 	    "Blocking system calls",
-	    "tcp",
+	    "unix 11 -> 22 /run/",
+	    "tcp 127.0.0.1:8000 ",
 	    "Off-CPU by reason",
 	    "page fault",
 	    "softirq",
@@ -215,6 +216,8 @@ static void json_has_the_numbers(void **state)
 	assert_int_equal(YAJL_GET_INTEGER(at(row(v, "wakeups", 0), "from", "pid")), 200);
 	assert_int_equal(YAJL_GET_INTEGER(at(row(v, "wakeups", 0), "count", NULL)), 3);
 	assert_string_equal(YAJL_GET_STRING(at(row(v, "blocking", 0), "syscall", NULL)), "epoll_wait");
+	assert_string_equal(YAJL_GET_STRING(at(row(v, "blocking", 0), "longest_on", NULL)),
+			    "unix 11 -> 22 /run/engine.sock");
 	assert_string_equal(YAJL_GET_STRING(at(row(v, "processes", 0), "comm", NULL)), "ev?[31mil?\"\\");
 	assert_int_equal(YAJL_GET_INTEGER(at(row(v, "processes", 1), "exit_status", NULL)), 3 << 8);
 	assert_string_equal(YAJL_GET_STRING(at(row(v, "offcpu", 0), "reason", NULL)), "syscall");

@@ -261,25 +261,40 @@ static void emit_accel_flags(struct hb_ndjson *c, const struct hb_ndjson_item *i
 
 static void emit_chan(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
 {
-	char buf[96];
-	const char *s = hb_decode__chan(c->r->data, buf, sizeof(buf));
+	char buf[640];
+	const char *s = hb_decode__slept_on(c->w, c->r->task->pid, c->r->data, buf, sizeof(buf));
 
 	(void)v;
 	if (s)
 		emit_text(c, i, s);
 }
 
-static void emit_args(struct hb_ndjson *c, const struct hb_ndjson_item *i, unsigned sysno, const u64 *args,
-		      unsigned n)
+/* "3</var/log/x>": the form that strace made known. */
+static void emit_fd_arg(struct hb_ndjson *c, u64 fd, const char *text)
 {
+	char buf[640];
+
+	snprintf(buf, sizeof(buf), "%u<%s>", (u32)fd, text);
+	hb_jbuf__str(&c->line, buf);
+}
+
+static void emit_args(struct hb_ndjson *c, const struct hb_ndjson_item *i, unsigned sysno, u64 chan,
+		      const u64 *args, unsigned n)
+{
+	const char *text = NULL;
+
 	if (hb_decode__fd_call(sysno)) {
 		hb_jbuf__lit(&c->line, ",\"fd\":");
 		hb_jbuf__s64(&c->line, (s32)args[0]);
+		text = hb_decode__fd(c->w, c->r->task->pid, args[0], chan);
 	}
 	key(c, i);
 	for (unsigned k = 0; k < n; k++) {
 		hb_buf__add(&c->line, k ? "," : "[", 1);
-		hb_jbuf__hex(&c->line, args[k]);
+		if (!k && text)
+			emit_fd_arg(c, args[0], text);
+		else
+			hb_jbuf__hex(&c->line, args[k]);
 	}
 	hb_jbuf__lit(&c->line, "]");
 }
@@ -291,7 +306,7 @@ static void emit_sleep_args(struct hb_ndjson *c, const struct hb_ndjson_item *i,
 
 	(void)v;
 	if (o->sysno != HB_SYSNO_NONE)
-		emit_args(c, i, o->sysno, args, 3);
+		emit_args(c, i, o->sysno, o->chan, args, 3);
 }
 
 static void emit_call_args(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
@@ -300,7 +315,19 @@ static void emit_call_args(struct hb_ndjson *c, const struct hb_ndjson_item *i, 
 	u64 args[] = {s->a0, s->a1, s->a2, s->a3, s->a4, s->a5};
 
 	(void)v;
-	emit_args(c, i, s->sysno, args, 6);
+	emit_args(c, i, s->sysno, 0, args, 6);
+}
+
+static void emit_waker_fd(struct hb_ndjson *c, const struct hb_rec_offcpu *o)
+{
+	const char *text = hb_decode__fd(c->w, o->waker_pid, o->wa0, 0);
+
+	hb_jbuf__lit(&c->line, ",\"fd\":");
+	hb_jbuf__s64(&c->line, (s32)o->wa0);
+	if (!text)
+		return;
+	hb_jbuf__lit(&c->line, ",\"file\":");
+	hb_jbuf__str(&c->line, text);
 }
 
 static void emit_waker(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
@@ -323,10 +350,8 @@ static void emit_waker(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 
 	if (call) {
 		hb_jbuf__lit(&c->line, ",\"syscall\":");
 		hb_jbuf__str(&c->line, call);
-		if (hb_decode__fd_call(o->wsys)) {
-			hb_jbuf__lit(&c->line, ",\"fd\":");
-			hb_jbuf__s64(&c->line, (s32)o->wa0);
-		}
+		if (hb_decode__fd_call(o->wsys))
+			emit_waker_fd(c, o);
 	}
 	hb_jbuf__lit(&c->line, "}");
 }
@@ -371,23 +396,27 @@ static const struct special {
     {"offcpu", "ready", "runnable_ns", NULL, NULL},
     {"offcpu", "sysno", "syscall", NULL, "system call slept in; absent outside of one"},
     {"offcpu", "chan", "chan", emit_chan,
-     "what it slept on: `futex 0x..`, `unix INODE -> INODE`, `tcp A:P -> B:P`, `pipe INODE`, `timer` .."},
+     "what it slept on: `futex 0x..`, `unix INODE -> INODE PATH`, `tcp A:P -> B:P`, `file INODE PATH`, "
+     "`pipe INODE`, `timer` .."},
     {"offcpu", "chankind", "chan_kind", NULL, NULL},
     {"offcpu", "local", NULL, NULL, NULL},
     {"offcpu", "peer", NULL, NULL, NULL},
-    {"offcpu", "a0", "args, fd", emit_sleep_args, "first three arguments, hex; `fd` where the first is one"},
+    {"offcpu", "a0", "args, fd", emit_sleep_args,
+     "first three arguments, hex; where the first is a descriptor: `fd`, and in `args` `3</path>` or "
+     "`3<peer>` "
+     "when it was looked up while it was open"},
     {"offcpu", "a1", NULL, NULL, NULL},
     {"offcpu", "a2", NULL, NULL, NULL},
     {"offcpu", "waker", "waker", emit_waker,
-     "{pid, tid, comm, context, syscall, fd}; in softirq and hardirq the running thread is a bystander"},
+     "{pid, tid, comm, context, syscall, fd, file (path or peer)}; in softirq and hardirq the running thread "
+     "is a bystander"},
     {"offcpu", "waker_pid", NULL, NULL, NULL},
     {"offcpu", "wa0", NULL, NULL, NULL},
     {"offcpu", "wsys", NULL, NULL, NULL},
     {"offcpu", "wctx", NULL, NULL, NULL},
     {"offcpu", "flags", NULL, NULL, NULL},
     {"syscall", "sysno", "name", NULL, "system call"},
-    {"syscall", "a0", "args, fd", emit_call_args,
-     "six arguments as passed, hex; `fd` where the first is one"},
+    {"syscall", "a0", "args, fd", emit_call_args, "six arguments as passed, hex; the first as in `offcpu`"},
     {"syscall", "a1", NULL, NULL, NULL},
     {"syscall", "a2", NULL, NULL, NULL},
     {"syscall", "a3", NULL, NULL, NULL},

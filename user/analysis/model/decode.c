@@ -99,6 +99,55 @@ const char *hb_decode__chan(const struct hb_rec_offcpu *r, char *buf, size_t siz
 	return buf;
 }
 
+/* "socket:[12] tcp a -> b" names its own inode. By the time it was looked at the number may have been closed
+ * and given to another file: then it is not what was slept on. */
+static bool is_inode(const char *text, u64 chan)
+{
+	u64 ino;
+
+	return !chan || sscanf(text, "%*[a-z]:[%" SCNu64 "]", &ino) != 1 || ino == chan;
+}
+
+const char *hb_decode__fd(const struct hb_window *w, u32 pid, u64 fd, u64 chan)
+{
+	const char *text = fd <= UINT32_MAX ? hb_window__fd(w, pid, (u32)fd, chan) : NULL, *words;
+
+	if (!text || !is_inode(text, chan))
+		return NULL;
+	words = strncmp(text, "socket:[", 8) == 0 ? strchr(text, ' ') : NULL;
+	return words && words[1] ? words + 1 : text;
+}
+
+/* What the record does not say by itself. */
+static const char *more_of(const struct hb_window *w, u32 pid, const struct hb_rec_offcpu *r)
+{
+	const char *text =
+	    hb_decode__fd_call(r->sysno) && r->chan ? hb_decode__fd(w, pid, r->a0, r->chan) : NULL;
+
+	if (text && r->chankind == HB_CHAN_FILE)
+		return text;
+	if (text && r->chankind == HB_CHAN_UNIX && strncmp(text, "unix ", 5) == 0)
+		return text + 5;
+	/* IPv6 addresses do not fit into a record */
+	return text && (r->chankind == HB_CHAN_TCP || r->chankind == HB_CHAN_UDP) && strchr(text, '[') ? text
+												       : NULL;
+}
+
+const char *hb_decode__slept_on(const struct hb_window *w, u32 pid, const struct hb_rec_offcpu *r, char *buf,
+				size_t size)
+{
+	char plain[96];
+	const char *chan = hb_decode__chan(r, plain, sizeof(plain)), *more = more_of(w, pid, r);
+
+	if (!chan)
+		return NULL;
+	if (more && (r->chankind == HB_CHAN_TCP || r->chankind == HB_CHAN_UDP))
+		snprintf(buf, size, "%s", more);
+	else
+		snprintf(buf, size, "%s%s%s", chan, more ? " " : "", more ? more : "");
+	return hb_text__clean(buf);
+}
+
 const char *hb_decode__copy_kind(const char *api, unsigned kind)
 {
 	static const char *const words[] = {"HtoH", "HtoD", "DtoH", "DtoD", "default"};

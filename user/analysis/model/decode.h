@@ -14,6 +14,13 @@ bool hb_decode__fd_call(unsigned sysno);
 /* "futex 0x7f..", "unix 12 -> 34", "tcp 127.0.0.1:80 -> 10.0.0.1:1234", "pipe 12", "timer"; NULL when the
  * sleep has no channel. */
 const char *hb_decode__chan(const struct hb_rec_offcpu *r, char *buf, size_t size);
+/* The same with what the descriptor slept on was: "file 77 /var/log/x", "unix 12 -> 34 /run/x.sock". */
+const char *hb_decode__slept_on(const struct hb_window *w, u32 pid, const struct hb_rec_offcpu *r, char *buf,
+				size_t size);
+/* Path or peer of a descriptor: "/var/log/x", "tcp 127.0.0.1:80 -> 127.0.0.1:4711", "pipe:[7]". `chan` as in
+ * an offcpu record, 0 = whatever it was last. NULL when nobody looked at it while it was open. Cleaned when
+ * written. */
+const char *hb_decode__fd(const struct hb_window *w, u32 pid, u64 fd, u64 chan);
 /* "1.2.3.4:80" of address << 16 | port. */
 const char *hb_decode__socket(u64 v, char *buf, size_t size);
 

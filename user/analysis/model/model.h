@@ -94,6 +94,7 @@ struct hb_sleep_stat { /* one system call sleeping on one kind of channel, in on
 	u8 chankind;
 	u64 ready_ns;
 	struct hb_hist dur;
+	struct hb_rec_offcpu longest; /* with its channel and arguments: an example */
 };
 
 enum hb_reason { HB_OFF_SYSCALL, HB_OFF_LOCK, HB_OFF_FAULT, HB_OFF_PREEMPTED, HB_OFF_STOPPED, HB_OFF_COUNT };

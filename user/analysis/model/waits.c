@@ -114,6 +114,8 @@ static bool add_sleep(struct hb_model *m, struct thread *t, const struct hb_rec_
 	s->sysno = r->sysno;
 	s->chankind = r->chankind;
 	s->ready_ns += r->ready;
+	if (r->dur >= s->longest.dur)
+		s->longest = *r;
 	return true;
 }
 

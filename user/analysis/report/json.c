@@ -156,10 +156,14 @@ static void put_call(struct doc *d, const void *row)
 static void put_sleep(struct doc *d, const void *row)
 {
 	const struct hb_sleep_stat *s = row;
+	char buf[640];
+	const char *longest = hb_decode__slept_on(d->w, s->proc->pid, &s->longest, buf, sizeof(buf));
 
 	put_proc(d, s->proc);
 	put_syscall(d, "syscall", s->sysno);
 	hb_json__kstring(d->j, "chan_kind", hb_word(HB_WORDS_CHANKIND, s->chankind));
+	if (longest)
+		hb_json__kstring(d->j, "longest_on", longest);
 	hb_json__ku64(d->j, "count", s->dur.count);
 	put_hist(d, &s->dur);
 	hb_json__ku64(d->j, "runnable_ns", s->ready_ns);

@@ -123,16 +123,20 @@ static struct hb_table *results(struct page *p, u32 *n)
 	return t;
 }
 
+/* One row per kind of channel; the longest sleep says which one to look at. */
 static struct hb_table *sleeps(struct page *p, u32 *n)
 {
-	struct hb_table *t =
-	    hb_table__new("process~|system call|slept on|count>|total>|p50>|p95>|p99>|max>|runnable>");
+	struct hb_table *t = hb_table__new(
+	    "process|system call|slept on (the longest)~|count>|total>|p50>|p95>|p99>|max>|runnable>");
 	const struct hb_sleep_stat *const *s = hb_model__sleeps(p->m, n);
+	char buf[640];
 
 	for (u32 i = 0; i < shown(p, *n); i++) {
+		const char *on = hb_decode__slept_on(p->w, s[i]->proc->pid, &s[i]->longest, buf, sizeof(buf));
+
 		hb_cell__proc(t, p->w, s[i]->proc);
 		hb_cell__syscall(t, s[i]->sysno);
-		hb_table__cell(t, "%s", hb_word(HB_WORDS_CHANKIND, s[i]->chankind));
+		hb_table__cell(t, "%s", on ? on : hb_word(HB_WORDS_CHANKIND, s[i]->chankind));
 		hb_cell__count(t, s[i]->dur.count);
 		hb_cell__ns(t, s[i]->dur.total);
 		hb_cell__quantiles(t, &s[i]->dur);
