@@ -14,6 +14,7 @@
 #include <pthread.h>
 #include <sys/stat.h>
 
+#include "base/text.h"
 #include "capture/probes/probes.h"
 
 enum { READY = 0, GO = 1, DONE = 2, END = 3 }; /* slots */
@@ -634,13 +635,18 @@ static void check_arrivals(struct accel *a, bool moves)
 static void launches_that_arrive_stay_at_the_driver(bool single)
 {
 	struct accel a = start(child_layers, HB_LAYERS_AUTO, single, 4 << 20);
+	const struct rig_record *r;
+	unsigned pos = 0;
 
 	check_arrivals(&a, false);
 	assert_int_equal(count_of(&a, "rtLaunch"), 0); /* counted only */
 	assert_int_equal(hits_of(&a, "rtLaunch"), CALLS);
 	assert_int_equal(count_of(&a, "drvLaunch"), 2 * CALLS);
+	while ((r = next_of(&a, &pos, "drvLaunch")))
+		assert_int_equal(rec(r)->flags, 0); /* what encloses it is not recorded */
 	assert_int_equal(count_of(&a, "rtCopy"), CALLS);
 	assert_int_equal(count_of(&a, "drvCopy"), 0);
+	assert_nothing_lost(&a);
 	stop(&a);
 }
 
@@ -648,11 +654,18 @@ static void launches_that_do_not_move_to_the_runtime(bool single)
 {
 	struct accel a = start(child_hidden, HB_LAYERS_AUTO, single, 4 << 20);
 	u32 n;
+	const struct hb_plan_file *const *files = hb_plan__files_of(a.plan, a.proc->pid, &n), *before = NULL;
 	const char *const *remarks;
 	bool said = false;
 
+	for (u32 i = 0; i < n; i++)
+		if (!strcmp(hb_text__basename(files[i]->path), "libhbrt.so.1"))
+			before = files[i];
+	assert_non_null(before);
 	check_arrivals(&a, true);
 	assert_true(sync_plan(&a) > 0);
+	assert_int_equal(hb_attach__drop(a.attach, a.proc->pid, before),
+			 -ENOENT); /* another choice of its file */
 	remarks = hb_plan__remarks(a.plan, &n);
 	for (u32 i = 0; i < n; i++)
 		said = said || strstr(remarks[i], "do not arrive");
