@@ -10,6 +10,7 @@
 
 #include "analysis/export/export.h"
 #include "analysis/export/jbuf.h"
+#include "analysis/export/label.h"
 #include "analysis/model/decode.h"
 
 #define FLUSH_AT (256 * 1024)
@@ -144,7 +145,7 @@ static void accel_bytes(struct ctx *c, const struct hb_probe_row *row, const str
  * "stream" is left to device rows: readers take a row that has one for the device's. */
 static void add_accel(struct ctx *c, const struct hb_record *r)
 {
-	static const struct hb_probe_row none;
+	static const struct hb_probe_row none = {.layer = HB_LAYER_LIBRARY};
 	const struct hb_rec_accel *a = r->data;
 	const struct hb_probe_row *row = hb_window__probe(c->w, a->probe);
 	const char *api, *kind;
@@ -171,20 +172,16 @@ static void add_accel(struct ctx *c, const struct hb_record *r)
 static void add_offcpu(struct ctx *c, const struct hb_record *r)
 {
 	const struct hb_rec_offcpu *o = r->data;
-	char buf[96], text[64];
-	const char *call = hb_decode__syscall(o->sysno, buf, sizeof(buf)), *chan;
+	char buf[96];
+	const char *chan;
 
-	snprintf(text, sizeof(text), "off-CPU %.40s", call ? call : "");
-	if (o->state == HB_TSTATE_RUNNING)
-		begin_row(c, "offcpu", "preempted", r);
-	else
-		begin_row(c, "offcpu", call ? text : "off-CPU", r);
+	begin_row(c, "offcpu", hb_label__offcpu(o, buf, sizeof(buf)), r);
 	arg_text(c, "state", hb_word(HB_WORDS_TSTATE, o->state));
 	arg_u64(c, "runnable_ns", o->ready);
 	chan = hb_decode__chan(o, buf, sizeof(buf));
 	if (chan)
 		arg_text(c, "chan", chan);
-	if (o->waker && (o->wctx == HB_WCTX_TASK || o->wctx == HB_WCTX_OWN_SEND))
+	if (hb_label__has_waker(o))
 		arg_u64(c, "waker_tid", o->waker);
 	end_row(c);
 }
@@ -228,10 +225,8 @@ static void add_names(struct ctx *c)
 	char text[96];
 
 	for (u32 i = 0; i < n; i++) {
-		snprintf(text, sizeof(text), "%.40s%s%s%s",
-			 hb_decode__comm(c->w, hb_window__task_by_tid(c->w, p[i].pid)), sim ? " (" : "",
-			 sim ? sim : "", sim ? ")" : "");
-		add_name(c, "process_name", p[i].pid, 0, "name", text);
+		add_name(c, "process_name", p[i].pid, 0, "name",
+			 hb_label__process(c->w, p[i].pid, true, text, sizeof(text)));
 		add_name(c, "process_labels", p[i].pid, 0, "labels", sim ? sim : "CPU");
 	}
 	t = hb_window__tasks(c->w, &n);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "analysis/export/export.h"
+#include "analysis/export/label.h"
 #include "analysis/export/perfetto_private.h"
 #include "analysis/model/decode.h"
 #include "base/text.h"
@@ -135,7 +136,6 @@ static const struct hb_proc *proc_of(const struct hb_pf *p, u32 pid)
 static void put_process(struct hb_pf *p, u32 pid)
 {
 	const struct hb_proc *proc = proc_of(p, pid);
-	const struct hb_task *t = hb_window__task_by_tid(p->w, pid);
 	const char *sim = proc ? hb_decode__simulated(p->w) : NULL;
 	char text[128];
 	size_t at = hb_pf__packet(p, HB_PF_GLOBAL_SEQ), track = hb_pb__open(&p->out, PB_TRACK_DESCRIPTOR), in;
@@ -143,11 +143,7 @@ static void put_process(struct hb_pf *p, u32 pid)
 	hb_pb__uint(&p->out, TRACK_UUID, hb_pf__process_uuid(pid));
 	in = hb_pb__open(&p->out, TRACK_PROCESS);
 	hb_pb__uint(&p->out, PROCESS_PID, pid);
-	snprintf(text, sizeof(text), "%.40s%s%s%s", hb_decode__comm(p->w, t), sim ? " (" : "", sim ? sim : "",
-		 sim	? ")"
-		 : proc ? ""
-			: " (not traced)");
-	hb_pf__text(&p->out, PROCESS_NAME, text);
+	hb_pf__text(&p->out, PROCESS_NAME, hb_label__process(p->w, pid, proc, text, sizeof(text)));
 	if (proc && proc->cmdline)
 		hb_pf__text(&p->out, PROCESS_CMDLINE, hb_window__string(p->w, proc->cmdline));
 	if (proc && proc->start)
@@ -257,13 +253,12 @@ struct made {
 	u32 size;
 };
 
-/* The thread that ended a sleep, 0 when none did or it is not in the window. In softirq and hardirq the
- * running thread is a bystander. */
+/* The thread that ended a sleep, 0 when none did or it is not in the window. */
 static u32 waker_of(const struct hb_pf *p, const struct hb_rec_offcpu *o)
 {
 	const struct hb_task *t;
 
-	if (!o->waker || (o->wctx != HB_WCTX_TASK && o->wctx != HB_WCTX_OWN_SEND))
+	if (!hb_label__has_waker(o))
 		return 0;
 	t = hb_window__task_by_tid(p->w, o->waker);
 	return t && t->pid == o->waker_pid ? (u32)(t - p->tasks) : 0;

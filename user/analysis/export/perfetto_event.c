@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "analysis/export/jbuf.h"
+#include "analysis/export/label.h"
 #include "analysis/export/perfetto_private.h"
 #include "analysis/model/decode.h"
 
@@ -136,21 +137,6 @@ static void accel(struct hb_pf *p, const struct hb_pf_event *ev, const void *rec
 
 /* ---- time off the CPU ---- */
 
-static void offcpu_name(struct hb_pf *p, const struct hb_rec_offcpu *o)
-{
-	char buf[32], text[64];
-	const char *call = hb_decode__syscall(o->sysno, buf, sizeof(buf));
-
-	if (o->state == HB_TSTATE_RUNNING) {
-		name(p, "preempted");
-	} else if (call) {
-		snprintf(text, sizeof(text), "off-CPU %s", call);
-		name(p, text);
-	} else {
-		name(p, "off-CPU");
-	}
-}
-
 static void offcpu_waker(struct hb_pf *p, const struct hb_rec_offcpu *o)
 {
 	const struct hb_task *t = hb_window__task_by_tid(p->w, o->waker);
@@ -162,7 +148,7 @@ static void offcpu_waker(struct hb_pf *p, const struct hb_rec_offcpu *o)
 	note_text(p, "waker_context", hb_word(HB_WORDS_WCTX, o->wctx));
 	if (call)
 		note_text(p, "waker_syscall", call);
-	if (o->wctx != HB_WCTX_TASK && o->wctx != HB_WCTX_OWN_SEND) /* a bystander: it woke nobody */
+	if (!hb_label__has_waker(o))
 		return;
 	snprintf(buf, sizeof(buf), "%.40s (pid %u, tid %u)", hb_decode__comm(p->w, t), o->waker_pid,
 		 o->waker);
@@ -172,10 +158,10 @@ static void offcpu_waker(struct hb_pf *p, const struct hb_rec_offcpu *o)
 static void offcpu(struct hb_pf *p, const struct hb_pf_event *ev, const void *record)
 {
 	const struct hb_rec_offcpu *o = record;
-	char buf[96];
+	char buf[96], text[64];
 	const char *chan = hb_decode__chan(o, buf, sizeof(buf));
 
-	offcpu_name(p, o);
+	name(p, hb_label__offcpu(o, text, sizeof(text)));
 	category(p, "offcpu");
 	note_text(p, "state", hb_word(HB_WORDS_TSTATE, o->state));
 	note_known(p, "runnable_ns", o->ready);
