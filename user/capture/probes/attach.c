@@ -245,6 +245,11 @@ static int say(const struct job *j, int err, struct hb_error *e)
 				     j->multi ? "" : " (and CAP_SYS_ADMIN: this kernel has no uprobe_multi)");
 	if (err == -ESRCH)
 		return hb_error__set(e, HB_EXIT_TARGET, err, "process %u has exited", j->pid);
+	if (!j->multi && access("/sys/bus/event_source/devices/uprobe/type", R_OK))
+		return hb_error__set(e, HB_EXIT_KERNEL, err,
+				     "cannot probe %s in process %u: this kernel has no uprobes; it needs "
+				     "CONFIG_UPROBE_EVENTS, and /sys/bus/event_source mounted",
+				     j->file->path, j->pid);
 	if (err == -EMFILE || err == -ENFILE)
 		return hb_error__set(e, HB_EXIT_KERNEL, err, "cannot probe %s in process %u: %s",
 				     j->file->path, j->pid, why_refused(err));

@@ -141,7 +141,9 @@ void hb_session__attach_files(struct hb_session *s, const struct hb_process *p,
 		if (!m || !files[i]->n_sites)
 			continue;
 		n = hb_attach__file(s->attach, p, m, files[i], &why);
-		if (n < 0)
+		if (n < 0 && !s->writer && !s->no_probe.err && why.err)
+			s->no_probe = why; /* told when it is known whether all failed */
+		else if (n < 0)
 			hb_warn("pid %u: %s", p->pid, why.err ? why.text : strerror(-n));
 		else if (n > 0)
 			tell_probed(s, p->pid, files[i]->path, (u32)n, born);

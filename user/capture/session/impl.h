@@ -69,7 +69,8 @@ struct hb_session {
 	struct hb_map *by_pid; /* pid -> index + 1 in procs */
 	struct probed *probed; /* told when the window begins */
 	u32 n_probed;
-	u32 rows_written; /* plan probes already in kernel and window */
+	struct hb_error no_probe; /* before the window: the first reason why a file could not be probed */
+	u32 rows_written;	  /* plan probes already in kernel and window */
 
 	pthread_mutex_t collect_lock;
 	pthread_t pump;

@@ -123,6 +123,19 @@ static int open_window(struct hb_session *s, struct hb_error *e)
 								     : 0;
 }
 
+/* Nothing to probe is a window without accelerator calls; a kernel that lets nothing be probed is no
+ * window. */
+static int nothing_probed(const struct hb_session *s, struct hb_error *e)
+{
+	if (s->no_probe.exit == HB_EXIT_KERNEL && !hb_attach__links(s->attach)) {
+		*e = s->no_probe;
+		return e->err;
+	}
+	if (s->no_probe.err)
+		hb_warn("%s", s->no_probe.text);
+	return 0;
+}
+
 static int attach_targets(struct hb_session *s, struct hb_error *e)
 {
 	u32 taken = 0;
@@ -141,7 +154,7 @@ static int attach_targets(struct hb_session *s, struct hb_error *e)
 	if (!taken)
 		return hb_error__set(e, HB_EXIT_TARGET, -ESRCH, "process %u exited before it could be traced",
 				     s->pids[0]);
-	return 0;
+	return nothing_probed(s, e);
 }
 
 /* The tracepoints put every task of the machine on the slow path: whoever asks for them shall know. We are no
@@ -161,19 +174,21 @@ static int attach(struct hb_session *s, struct hb_error *e)
 {
 	struct hb_attach_ops ops = hb_bpf__uprobes(s->bpf);
 	u64 t = hb_clock__now();
+	bool unpriced;
 	int err;
 
 	s->attach = hb_attach__new(&ops);
 	if (!s->attach)
 		return hb_error__nomem(e, "links");
 	/* Before the target's own probes, so that its first calls are not measured with ours. */
-	if (hb_session__measure_prices(s))
-		hb_warn("what a probe costs could not be measured here; costs are printed as unknown");
+	unpriced = hb_session__measure_prices(s) != 0;
 	t = hb_clock__now();
 	err = attach_targets(s, e);
 	s->attach_ns = hb_clock__now() - t;
 	if (err)
 		return err;
+	if (unpriced)
+		hb_warn("what a probe costs could not be measured here; costs are printed as unknown");
 	s->mmaps = hb_mmap_events__new(e);
 	if (!s->mmaps)
 		return e->err;
