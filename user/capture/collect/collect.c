@@ -220,12 +220,19 @@ fail:
 	return NULL;
 }
 
+void hb_collect__close_rings(struct hb_collect *c)
+{
+	for (unsigned i = 0; c->rings && i < c->n_rings; i++) {
+		ring_buffer__free(c->rings[i].rb);
+		c->rings[i].rb = NULL;
+	}
+}
+
 void hb_collect__free(struct hb_collect *c)
 {
 	if (!c)
 		return;
-	for (unsigned i = 0; c->rings && i < c->n_rings; i++)
-		ring_buffer__free(c->rings[i].rb);
+	hb_collect__close_rings(c);
 	for (unsigned id = 0; id < HB_TYPE_MAX; id++) {
 		for (struct subscriber *s = c->subs[id], *next; s; s = next) {
 			next = s->next;
@@ -279,7 +286,8 @@ int hb_collect__poll(struct hb_collect *c, int timeout_ms)
 			struct ring *r = &c->rings[i];
 
 			r->batch = 0;
-			ring_buffer__consume(r->rb);
+			if (r->rb)
+				ring_buffer__consume(r->rb);
 			more |= r->batch >= BATCH;
 		}
 	} while (more && !c->err && c->events - before < 64ULL * BATCH);

@@ -344,23 +344,18 @@ bool hb_elf__exports(const struct hb_elf *f, const char *name)
 
 /* ---- by offset ---- */
 
-/* By offset; of equals the best name last, because at() looks from the end: global names before "__" and "."
- * ones. */
+/* By offset; of equals those of .symtab first. Names are not compared here: that would bring the names of
+ * half a million symbols into memory, while few are ever asked for. */
 static int cmp_offset(const void *a, const void *b, void *arg)
 {
 	const struct hb_elf *f = arg;
-	struct sym *x = &f->syms->syms[*(const u32 *)a], *y = &f->syms->syms[*(const u32 *)b];
-	const char *xn, *yn;
+	const struct sym *x = &f->syms->syms[*(const u32 *)a], *y = &f->syms->syms[*(const u32 *)b];
 
 	if (x->offset != y->offset)
 		return x->offset < y->offset ? -1 : 1;
 	if (x->dynamic != y->dynamic)
 		return (int)x->dynamic - (int)y->dynamic;
-	xn = name_of(f, x);
-	yn = name_of(f, y);
-	if ((xn[0] == '_') != (yn[0] == '_'))
-		return (int)(yn[0] == '_') - (int)(xn[0] == '_');
-	return strcmp(yn, xn);
+	return (x->value > y->value) - (x->value < y->value);
 }
 
 static int index_offsets(const struct hb_elf *f)
@@ -411,6 +406,31 @@ static u32 upper_bound(const struct hb_elf_syms *s, u64 offset)
 	return lo;
 }
 
+static bool better_name(const char *a, const char *b)
+{
+	if ((a[0] == '_') != (b[0] == '_'))
+		return b[0] == '_';
+	return strcmp(a, b) < 0;
+}
+
+/* Of several names of the code that by_offset[i] names: plain before "_" ones, then by alphabet. */
+static struct sym *best_name(const struct hb_elf *f, u32 i, u64 offset)
+{
+	const struct hb_elf_syms *s = f->syms;
+	struct sym *best = &s->syms[s->by_offset[i]];
+
+	for (u32 k = 1; k < MAX_BACK && k <= i; k++) {
+		struct sym *x = &s->syms[s->by_offset[i - k]];
+
+		if (x->offset != best->offset || x->dynamic != best->dynamic)
+			break;
+		if ((x->size == best->size || offset - x->offset < x->size) &&
+		    better_name(name_of(f, x), name_of(f, best)))
+			best = x;
+	}
+	return best;
+}
+
 static void export_at(const struct hb_elf *f, struct sym *x, struct hb_sym *out)
 {
 	export_sym(f, x, out);
@@ -426,16 +446,16 @@ bool hb_elf__at(const struct hb_elf *f, u64 offset, struct hb_sym *out)
 		return false;
 	end = upper_bound(s, offset);
 	for (u32 i = end; i > 0 && end - i < MAX_BACK && s->reach[i - 1] > offset; i--) {
-		struct sym *x = &s->syms[s->by_offset[i - 1]];
+		const struct sym *x = &s->syms[s->by_offset[i - 1]];
 
 		if (offset - x->offset < x->size) {
-			export_at(f, x, out);
+			export_at(f, best_name(f, i - 1, offset), out);
 			return true;
 		}
 	}
 	/* Assembly without .size: it covers all up to the next function. */
 	if (end > 0 && s->syms[s->by_offset[end - 1]].size == 0) {
-		export_at(f, &s->syms[s->by_offset[end - 1]], out);
+		export_at(f, best_name(f, end - 1, offset), out);
 		return true;
 	}
 	return false;

@@ -12,7 +12,7 @@
 #include "capture/symbols/symbols.h"
 
 #define MAX_FILES   1024 /* files kept open: a mapping each, no file descriptor */
-#define MAX_INDEXES 64	 /* of them with a symbol index in memory (megabytes for a framework library) */
+#define MAX_INDEXES 4	 /* of them with a symbol index in memory: tens of megabytes for a framework library */
 #define MAX_SNAPSHOTS                                                                                        \
 	4 /* mappings of one process, newest first: what was unmapped or replaced by exec still resolves */
 #define RELEARN_NS 100000000ull /* a JIT's addresses must not make us read /proc for every frame */
@@ -253,6 +253,13 @@ static const char *person_name(struct hb_resolve *r, const char *name)
 	if (s != r->func)
 		snprintf(r->func, sizeof(r->func), "%s", s);
 	return hb_text__clean(r->func);
+}
+
+u64 hb_resolve__file(struct hb_resolve *r, u32 pid, u64 addr)
+{
+	const struct hb_mapping *m = lookup(r, pid, addr);
+
+	return m && m->ino ? file_key(m) : 0;
 }
 
 int hb_resolve__user(struct hb_resolve *r, u32 pid, u64 addr, struct hb_code *out)

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Names for the stacks that occurred, after the flow has ended. Stacks share most of their frames, so each
+ * address is looked up once; and in the order of files, so that one file's symbols are in memory at a time (a
+ * framework library has half a million).
+ */
+#include "capture/session/impl.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct address {
+	u64 file; /* addresses of one file share it */
+	u64 addr;
+	u32 pid; /* 0: the kernel's */
+};
+
+struct names {
+	struct address *list;
+	u32 n, cap;
+	struct hb_map *locs; /* address -> location; 0 until it is looked up */
+};
+
+static u64 key_of(u32 pid, u64 addr)
+{
+	return hb_hash64(pid) ^ addr;
+}
+
+/* All but the innermost frame hold return addresses: the call is the instruction before. */
+static u64 frame_address(const u64 *addr, u32 i)
+{
+	return i && addr[i] ? addr[i] - 1 : addr[i];
+}
+
+static u32 owner(u32 pid, u64 addr)
+{
+	return addr >> 63 ? 0 : pid;
+}
+
+static void note_address(struct hb_session *s, struct names *n, u32 pid, u64 addr)
+{
+	bool fresh = false;
+
+	if (n->n == n->cap) {
+		u32 cap = n->cap ? 2 * n->cap : 4096;
+		struct address *list = reallocarray(n->list, cap, sizeof(*list));
+
+		if (!list)
+			return;
+		n->list = list;
+		n->cap = cap;
+	}
+	if (!hb_map__slot(n->locs, key_of(pid, addr), &fresh) || !fresh)
+		return;
+	n->list[n->n++] = (struct address){pid ? hb_resolve__file(s->resolve, pid, addr) : 0, addr, pid};
+}
+
+static void note_stack(struct hb_session *s, struct names *n, const struct stack_key *k)
+{
+	u64 addr[HB_STACK_DEPTH];
+	u32 depth = hb_bpf__stack(s->bpf, k->raw, addr);
+
+	for (u32 i = 0; i < depth; i++) {
+		u64 at = frame_address(addr, i);
+
+		note_address(s, n, owner(k->pid, at), at);
+	}
+}
+
+static int by_file(const void *a, const void *b)
+{
+	const struct address *x = a, *y = b;
+
+	if (x->file != y->file)
+		return x->file < y->file ? -1 : 1;
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	return (x->addr > y->addr) - (x->addr < y->addr);
+}
+
+static u32 location(struct hb_session *s, const struct address *a)
+{
+	struct hb_code code = {0};
+	struct hb_loc loc = {.lang = a->pid ? HB_LANG_NATIVE : HB_LANG_KERNEL, .offset = a->addr};
+	int err = a->pid ? hb_resolve__user(s->resolve, a->pid, a->addr, &code)
+			 : hb_resolve__kernel(s->resolve, a->addr, &code);
+
+	if (err == 0) {
+		loc.func = code.func ? hb_window_writer__string(s->writer, code.func) : 0;
+		loc.module = code.module ? hb_window_writer__string(s->writer, code.module) : 0;
+		loc.offset = code.offset;
+	}
+	return hb_window_writer__loc(s->writer, &loc);
+}
+
+static void look_up(struct hb_session *s, struct names *n, u64 deadline)
+{
+	qsort(n->list, n->n, sizeof(*n->list), by_file);
+	for (u32 i = 0; i < n->n && hb_clock__now() < deadline; i++)
+		hb_map__put(n->locs, key_of(n->list[i].pid, n->list[i].addr), location(s, &n->list[i]));
+}
+
+/* False when one of its addresses was not looked up. */
+static bool put_stack(struct hb_session *s, const struct names *n, const struct stack_key *k)
+{
+	u64 addr[HB_STACK_DEPTH], loc;
+	u32 locs[HB_STACK_DEPTH], depth = hb_bpf__stack(s->bpf, k->raw, addr);
+
+	for (u32 i = 0; i < depth; i++) {
+		u64 at = frame_address(addr, i);
+
+		if (!hb_map__get(n->locs, key_of(owner(k->pid, at), at), &loc) || !loc)
+			return false;
+		locs[depth - 1 - i] = (u32)loc;
+	}
+	if (depth)
+		hb_window_writer__stack(s->writer, k->pid, k->raw, locs, depth,
+					depth == HB_STACK_DEPTH ? HB_STACK_TRUNCATED : HB_STACK_WHOLE);
+	return true;
+}
+
+void hb_session__resolve_stacks(struct hb_session *s, u64 deadline)
+{
+	struct names n = {.locs = hb_map__new()};
+	u32 unnamed = 0;
+
+	if (!n.locs)
+		return;
+	hb_collect__close_rings(s->collect); /* their memory is needed for symbols now */
+	for (u32 i = 0; i < s->n_stacks && hb_clock__now() < deadline; i++)
+		note_stack(s, &n, &s->stacks[i]);
+	look_up(s, &n, deadline);
+	for (u32 i = 0; i < s->n_stacks; i++)
+		unnamed += !put_stack(s, &n, &s->stacks[i]);
+	if (unnamed)
+		hb_session__note(s, HB_NOTE_WARNING, "%u of %u stacks were left without names: out of time",
+				 unnamed, s->n_stacks);
+	hb_map__free(n.locs);
+	free(n.list);
+}
