@@ -2,20 +2,22 @@
 .PHONY: check check-engines check-all unit-build analysis-alone test-programs bench help
 CHECK := MAKE='$(MAKE)' scripts/check --build $(B)
 
-check: warn-missing
+check: test-setup
 	@$(CHECK) lint unit asan analysis e2e
 # Real LLM engines: installs them into HB_CACHE (GiB, minutes) where the place offers the scripts, else says why not.
 check-engines:
 	@scripts/engines-setup $(B)
 	@$(CHECK) --name engines engines
-check-all: warn-missing
+check-all: test-setup
 	@scripts/engines-setup $(B)
 	@$(CHECK) --name all lint unit asan analysis e2e engines fuzz
 
-.PHONY: warn-missing
-warn-missing:
-	@missing=$$(scripts/setup --test --list 2>/dev/null | tr '\n' ' '); \
-	[ -z "$$missing" ] || echo "not installed (tests that need them will skip): $$missing- run: sudo scripts/setup --test"
+# Root may install what the tests need; anybody else is told, and tests that need it skip or fail with the reason.
+.PHONY: test-setup
+test-setup:
+	@if scripts/setup --test --list >/dev/null 2>&1; then :; \
+	elif [ "$$(id -u)" = 0 ]; then scripts/setup --test; \
+	else echo "not installed: $$(scripts/setup --test --list 2>/dev/null | tr '\n' ' ')- run: sudo scripts/setup --test"; fi
 
 unit-build: $(UNIT_BIN)
 
