@@ -154,13 +154,19 @@ static __always_inline bool member(struct hb_args_in *in, u64 base, s64 off, u32
 }
 
 /* One value by its descriptor. A NULL pointer is an argument that was not given (0), not an unreadable one.
- */
-static __always_inline u64 argument(const struct hb_arg *a, struct hb_args_in *in, u8 *flags)
+ * Not inlined and not static: the verifier then looks at it once, not once for each argument and each state that
+ * those before it leave behind, which took it half a second at every start. */
+__noinline u64 hb_argument(const struct hb_arg *a, struct hb_args_in *in, u8 *flags)
 {
-	u32 n = a->n & 7, width = a->width <= 8 ? a->width : 8;
-	u64 v = n < 6 ? in->regs[n] : 0;
 	bool ok = true;
+	u32 n, width;
+	u64 v;
 
+	if (!a || !in || !flags) /* it wants to see that */
+		return 0;
+	n = a->n & 7;
+	width = a->width <= 8 ? a->width : 8;
+	v = n < 6 ? in->regs[n] : 0;
 	if (a->src == HB_SRC_CONST)
 		return (s64)a->off;
 	if (a->src == HB_SRC_STACK)
@@ -186,7 +192,7 @@ static __always_inline void fill(struct hb_rec_accel *r, const struct hb_probe_d
 #pragma clang loop unroll(disable)
 	for (i = 0; i < HB_SLOT_COUNT; i++)
 		if (d->args[i].src != HB_SRC_NONE)
-			v[i] = argument(&d->args[i], &in, &flags);
+			v[i] = hb_argument(&d->args[i], &in, &flags);
 	if (flags & HB_AFLAG_ARGS)
 		hb_lose(HB_LOSS_ARGS, HB_TYPE_accel);
 	r->dur = 0;
