@@ -18,9 +18,9 @@ ARCH     := $(shell uname -m | sed -e s/x86_64/x86/ -e s/aarch64/arm64/)
 
 WARN     := -Wall -Wextra -Werror -Werror=undef -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wno-unused-parameter
 CFLAGS   ?= -O2 -g
-CPPFLAGS += -D_GNU_SOURCE -DHB_VERSION='"$(VERSION)"' -Iuser -I$(B) -I$(B)/gen $(shell pkg-config --cflags $(PKGS))
+CPPFLAGS += -D_GNU_SOURCE -DHB_VERSION='"$(VERSION)"' -Iuser -I$(B) -I$(B)/gen $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 CSTD     := -std=gnu11
-LIBS     := $(shell pkg-config --libs $(PKGS)) -lpthread
+LIBS     := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lpthread
 
 # ---- sources -------------------------------------------------------------------------------------------------------
 SRC      := $(shell find user -name '*.c' -not -path 'user/controller/*' -not -name main.c | sort)
@@ -43,7 +43,7 @@ $(B)/gen/vmlinux.h:
 	 else echo "no kernel BTF at $(VMLINUX_BTF): using vendor/vmlinux/vmlinux.h"; rm -f $@.tmp; cp vendor/vmlinux/vmlinux.h $@; fi
 
 BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_$(ARCH) -D__bpf__ -Iuser -Ibpf -I$(B)/gen \
-	      -Wall -Wextra -Werror -Wno-unused-parameter -Wno-unused-function -Wno-missing-declarations $(shell pkg-config --cflags libbpf)
+	      -Wall -Wextra -Werror -Wno-unused-parameter -Wno-unused-function -Wno-missing-declarations $(shell pkg-config --cflags libbpf 2>/dev/null)
 $(B)/bpf/%.bpf.o: bpf/%.bpf.c $(B)/gen/vmlinux.h
 	@mkdir -p $(@D)
 	$(CLANG) $(BPF_CFLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
