@@ -16,6 +16,12 @@
 /* Native user stack with each record (dear: a walk and a table insertion). */
 const volatile u32 hb_accel_stacks SEC(".rodata") __weak = 0;
 
+/* The window: a call belongs to it when it begins (and, where timed, ends) in [from, until). Set by user space
+ * a little ahead of time, so that every CPU and every process of the target begins and ends at the same
+ * moment; the target set alone would be filled and emptied process by process. */
+volatile u64 hb_calls_from = 0;
+volatile u64 hb_calls_until = ~0ULL;
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, HB_MAX_PROBES);
@@ -30,6 +36,14 @@ struct {
 	__type(key, u32);
 	__type(value, u64);
 } hits SEC(".maps");
+
+/* Those of them that found a probe that only counts. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, HB_MAX_PROBES);
+	__type(key, u32);
+	__type(value, u64);
+} silent SEC(".maps");
 
 /* Those of them that were made inside an open runtime call: tells whether a runtime's calls arrive at the
  * driver. */
@@ -287,54 +301,73 @@ static __always_inline bool enclose(struct hb_calls *c, u32 layer, u8 *flags)
 	return inside;
 }
 
-static __always_inline bool push(struct hb_calls *c, const struct hb_probe_desc *d, u32 probe, u8 flags,
-				 struct pt_regs *ctx)
+static __always_inline bool push(struct hb_calls *c, const struct hb_probe_desc *d, u32 probe, u8 quiet,
+				 u8 flags, struct pt_regs *ctx)
 {
 	u32 n = c->depth;
 	struct hb_frame *f;
 
 	if (n >= HB_DEPTH) {
-		hb_lose(HB_LOSS_NESTING, HB_TYPE_accel);
+		if (!quiet)
+			hb_lose(HB_LOSS_NESTING, HB_TYPE_accel);
 		return false;
 	}
 	f = &c->frames[n & (HB_DEPTH - 1)];
 	f->sp = PT_REGS_SP(ctx);
 	f->layer = d->layer;
-	f->flags = d->flags;
+	f->flags = quiet;
 	fill(&f->rec, d, probe, flags, ctx);
 	f->ts = bpf_ktime_get_ns();
 	c->depth = n + 1;
-	if (!(d->flags & HB_PROBE_QUIET))
+	if (!quiet)
 		opened(1);
 	return true;
 }
 
 /* ---- the two programs ---- */
 
+static __always_inline bool in_window(u64 now)
+{
+	return now >= hb_calls_from && now < hb_calls_until;
+}
+
+static __always_inline struct hb_rec_accel *reserve(u64 id, u64 ts)
+{
+	return hb_reserve_at(HB_TYPE_accel, sizeof(struct hb_rec_accel), id >> 32, id, ts);
+}
+
 static __always_inline int enter(struct pt_regs *ctx)
 {
+	u64 id = bpf_get_current_pid_tgid(), now;
 	u32 probe = bpf_get_attach_cookie(ctx);
 	struct hb_probe_desc *d = bpf_map_lookup_elem(&probes, &probe);
 	struct hb_rec_accel *r;
 	struct hb_calls *c;
-	u8 flags = 0;
+	u8 flags = 0, quiet;
 
-	if (!d || !hb_target__is(bpf_get_current_pid_tgid() >> 32))
+	if (!d || !hb_target__is(id >> 32))
+		return 0;
+	now = bpf_ktime_get_ns();
+	if (!in_window(now))
 		return 0;
 	count(&hits, probe);
+	/* Once: user space may take the mark away at any time, and either a call is recorded or counted here. */
+	quiet = *(volatile u8 *)&d->flags & HB_PROBE_QUIET;
+	if (quiet)
+		count(&silent, probe);
 	c = calls_of_current(d->timed);
 	if (c) {
 		drop_stale(c, PT_REGS_SP(ctx), probe);
 		if (enclose(c, d->layer, &flags))
 			count(&inner, probe);
-		if (d->timed && push(c, d, probe, flags, ctx))
+		if (d->timed && push(c, d, probe, quiet, flags, ctx))
 			return 0;
-	} else if (d->timed) {
+	} else if (d->timed && !quiet) {
 		hb_lose(HB_LOSS_NO_STORAGE, HB_TYPE_accel);
 	}
-	if (d->flags & HB_PROBE_QUIET)
+	if (quiet)
 		return 0;
-	r = HB_RESERVE(accel);
+	r = reserve(id, now);
 	if (!r)
 		return 0;
 	fill(r, d, probe, flags, ctx);
@@ -342,38 +375,43 @@ static __always_inline int enter(struct pt_regs *ctx)
 	return 0;
 }
 
-static __always_inline void finish(struct hb_frame *f, s32 ret)
+static __always_inline void finish(struct hb_frame *f, u64 id, u64 now, s32 ret)
 {
 	struct hb_rec_accel *r;
 
 	if (f->flags & HB_PROBE_QUIET)
 		return;
-	r = HB_RESERVE(accel);
+	r = reserve(id, now);
 	if (!r)
 		return;
 	__builtin_memcpy(r, &f->rec, sizeof(*r));
-	r->dur = hb_wire_of(r)->ts - f->ts;
+	r->dur = now - f->ts;
 	r->ret = ret;
 	r->flags |= HB_AFLAG_RET | HB_AFLAG_TIMED;
 	HB_SUBMIT(r);
 }
 
-static __always_inline bool quiet(u32 probe)
+/* Probes whose calls are recorded with their end: others may have return probes still. */
+static __always_inline bool records_end(u32 probe)
 {
 	struct hb_probe_desc *d = bpf_map_lookup_elem(&probes, &probe);
 
-	return d && d->flags & HB_PROBE_QUIET;
+	return d && d->timed && !(d->flags & HB_PROBE_QUIET);
 }
 
 static __always_inline int leave(struct pt_regs *ctx)
 {
+	u64 id = bpf_get_current_pid_tgid(), sp = HB_RETURN_SP(ctx), now;
 	u32 probe = bpf_get_attach_cookie(ctx);
-	struct hb_calls *c = calls_of_current(false);
-	u64 sp = HB_RETURN_SP(ctx);
+	struct hb_calls *c;
 	int i;
 
-	if (!hb_target__is(bpf_get_current_pid_tgid() >> 32))
+	if (!hb_target__is(id >> 32))
 		return 0;
+	now = bpf_ktime_get_ns();
+	if (!in_window(now))
+		return 0;
+	c = calls_of_current(false);
 	for (i = 0; c && i < HB_DEPTH; i++) {
 		struct hb_frame *f = top(c);
 
@@ -388,12 +426,12 @@ static __always_inline int leave(struct pt_regs *ctx)
 		}
 		pop(c, f);
 		if (f->sp == sp && f->rec.probe == probe) {
-			finish(f, PT_REGS_RC(ctx));
+			finish(f, id, now, PT_REGS_RC(ctx));
 			return 0;
 		}
 		lose_open(f);
 	}
-	if (!quiet(probe))
+	if (records_end(probe))
 		hb_lose(HB_LOSS_UNFINISHED, HB_TYPE_accel);
 	return 0;
 }

@@ -64,7 +64,7 @@ static __always_inline void *hb_ring__reserve(u32 idx, u32 size)
 }
 
 /* The ring of this CPU, then its neighbour: a burst on one CPU may use the room of another. */
-static __always_inline void *hb_reserve(u32 type, u32 size, u32 pid, u32 tid)
+static __always_inline void *hb_reserve_at(u32 type, u32 size, u32 pid, u32 tid, u64 ts)
 {
 	u32 cpu = bpf_get_smp_processor_id(), n = hb_n_rings, idx = cpu % n;
 	struct hb_wire *w = hb_ring__reserve(idx, sizeof(*w) + size);
@@ -75,13 +75,18 @@ static __always_inline void *hb_reserve(u32 type, u32 size, u32 pid, u32 tid)
 		hb_lose(HB_LOSS_RING_FULL, type);
 		return NULL;
 	}
-	w->ts = bpf_ktime_get_ns();
+	w->ts = ts;
 	w->pid = pid;
 	w->tid = tid;
 	w->type = type;
 	w->bytes = size;
 	w->cpu = cpu;
 	return w + 1;
+}
+
+static __always_inline void *hb_reserve(u32 type, u32 size, u32 pid, u32 tid)
+{
+	return hb_reserve_at(type, size, pid, tid, bpf_ktime_get_ns());
 }
 
 static __always_inline void *hb_reserve_current(u32 type, u32 size)

@@ -448,7 +448,7 @@ static void arrivals_decide(void **state)
 {
 	struct planned t = plan_of(CHILD(DRV, RT), HB_LAYERS_AUTO);
 	const struct hb_probe_desc *d = hb_plan__desc(t.plan, id_of(&t, "rtLaunch", true));
-	u32 n;
+	u32 n, id;
 
 	assert_int_equal(d->flags, HB_PROBE_QUIET);
 	assert_int_equal(d->timed, 1); /* without an end, inside cannot be told */
@@ -457,7 +457,12 @@ static void arrivals_decide(void **state)
 	assert_false(check(1, 0, 0, &t)); /* too few to tell */
 	assert_false(check(500, 700, 500, &t));
 	assert_null(site_of(&t, "rtLaunch"));
+	id = id_of(&t, "rtLaunch", true);
 	assert_true(check(500, 200, 0, &t));
+	/* The same probe goes on, and records from now on. */
+	assert_int_equal(id_of(&t, "rtLaunch", false), id);
+	assert_int_equal(d->flags, 0);
+	assert_int_equal(d->timed, 0);
 	assert_non_null(site_of(&t, "rtLaunch"));
 	assert_non_null(site_of(&t, "drvLaunch")); /* Triton's own still go there */
 	assert_null(site_of(&t, "drvCopy"));

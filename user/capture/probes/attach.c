@@ -18,6 +18,7 @@ struct entry { /* what is attached for one (process, file) */
 	const struct hb_plan_file *file;
 	int *fds;
 	u32 n_fds, cap_fds;
+	u32 n_returns; /* the first of the fds: return probes */
 	u32 probes;
 };
 
@@ -263,6 +264,7 @@ static int run(struct job *j)
 {
 	int err = attach_pass(j, true);
 
+	j->to->n_returns = j->to->n_fds;
 	return err ? err : attach_pass(j, false);
 }
 
@@ -377,6 +379,24 @@ int hb_attach__drop(struct hb_attach *a, u32 pid, const struct hb_plan_file *f)
 	if (!e)
 		return -ENOENT;
 	entry_close(a, e, hb_clock__now() + 2000000000ULL);
+	return 0;
+}
+
+int hb_attach__drop_returns(struct hb_attach *a, u32 pid, const struct hb_plan_file *f)
+{
+	struct entry *e = entry_find(a, pid, f);
+	u32 n = e ? e->n_returns : 0;
+	int *fds = n ? malloc(n * sizeof(*fds)) : NULL;
+
+	if (!e)
+		return -ENOENT;
+	if (!fds)
+		return n ? -ENOMEM : 0;
+	memcpy(fds, e->fds, n * sizeof(*fds));
+	e->n_fds -= n;
+	e->n_returns = 0;
+	memmove(e->fds, e->fds + n, e->n_fds * sizeof(*fds));
+	hb_fds__close(fds, n, a->ops.entry_multi < 0, 0);
 	return 0;
 }
 

@@ -462,8 +462,13 @@ static void add_arrivals(const struct hb_plan *p, u32 file, u32 cls, bool check,
 	}
 }
 
-static bool arrives(const struct hb_plan *p, const struct hb_choice *c, u32 cls, const u64 *hits,
-		    const u64 *inner)
+static const u8 check_classes[] = {HB_CLASS_LAUNCH, HB_CLASS_GRAPH};
+#define N_CHECK_CLASSES (sizeof(check_classes) / sizeof(*check_classes))
+
+enum verdict { TOO_FEW, ARRIVES, BYPASSES };
+
+static enum verdict arrival_of(const struct hb_plan *p, const struct hb_choice *c, u32 cls, const u64 *hits,
+			       const u64 *inner)
 {
 	struct arrivals a = {.ends = true};
 
@@ -472,20 +477,52 @@ static bool arrives(const struct hb_plan *p, const struct hb_choice *c, u32 cls,
 	for (u32 i = 0; i < c->n_files; i++)
 		add_arrivals(p, c->files[i], cls, false, hits, inner, &a);
 	if (a.runtime < CHECK_MIN)
-		return true;
-	return a.ends ? a.inner > 0 : a.driver > 0;
+		return TOO_FEW;
+	return (a.ends ? a.inner : a.driver) > 0 ? ARRIVES : BYPASSES;
+}
+
+bool hb_plan__check_ready(struct hb_plan *p, u32 pid, const u64 *hits)
+{
+	const struct hb_choice *c = choice_of(p, pid);
+
+	for (u32 i = 0; c && i < N_CHECK_CLASSES; i++)
+		if (arrival_of(p, c, check_classes[i], hits, hits) != TOO_FEW)
+			return true;
+	return false;
+}
+
+/* From now on the check's probes of these classes record. Without an end, as launches are. */
+static void wake_checks(struct hb_plan *p, const struct hb_choice *c)
+{
+	for (u32 i = 0; i < c->n_checks; i++) {
+		struct hb_plan_file *f = &p->files[c->checks[i]];
+
+		for (u32 k = 0; k < f->n_sites; k++) {
+			struct hb_site *s = &f->sites[k];
+
+			if (!c->moved[s->row->cls])
+				continue;
+			p->descs[s->probe].flags &= (u8)~HB_PROBE_QUIET;
+			p->descs[s->probe].timed = 0;
+			s->ret = false;
+		}
+	}
 }
 
 bool hb_plan__check(struct hb_plan *p, u32 pid, const u64 *hits, const u64 *inner)
 {
-	static const u8 classes[] = {HB_CLASS_LAUNCH, HB_CLASS_GRAPH};
 	struct hb_choice *c = choice_of(p, pid);
+	enum verdict v[N_CHECK_CLASSES];
 	bool moved = false;
 
-	for (u32 i = 0; c && i < sizeof(classes); i++) {
-		u32 cls = classes[i];
+	for (u32 i = 0; c && i < N_CHECK_CLASSES; i++)
+		v[i] = arrival_of(p, c, check_classes[i], hits, inner);
+	for (u32 i = 0; c && i < N_CHECK_CLASSES; i++) {
+		u32 cls = check_classes[i];
+		/* One way to the driver serves all: what was hardly called follows what was. */
+		enum verdict mine = v[i] == TOO_FEW ? v[(i + 1) % N_CHECK_CLASSES] : v[i];
 
-		if (c->moved[cls] || arrives(p, c, cls, hits, inner))
+		if (c->moved[cls] || mine != BYPASSES)
 			continue;
 		c->moved[cls] = moved = true;
 		hb_plan__remark(
@@ -494,5 +531,7 @@ bool hb_plan__check(struct hb_plan *p, u32 pid, const u64 *hits, const u64 *inne
 		    "function: they are taken at the runtime, beside those made at the driver directly",
 		    hb_word(HB_WORDS_CLASS, cls));
 	}
+	if (moved)
+		wake_checks(p, c);
 	return moved && !hb_plan__choose(p, c);
 }

@@ -60,10 +60,6 @@ static bool wanted(const struct hb_plan *p, const struct hb_choice *c, const str
 {
 	const struct hb_row *r = k->row;
 
-	/* What the runtime does of such a class never shows at the driver: both layers together see each
-	 * operation once. */
-	if (c->moved[r->cls])
-		return true;
 	if (p->o.layers == HB_LAYERS_BOTH || r->layer == HB_LAYER_LIBRARY || !hb_plan__layered(p, k->family))
 		return true;
 	return l->of[k->family][r->cls] == r->layer;
@@ -123,6 +119,22 @@ static int pick_lib(const struct hb_plan *p, const struct hb_choice *c, const st
 	return n;
 }
 
+/* A file of the check whose probes record by now, because the check found that they have to: in this process,
+ * or in another one with the same libraries. What the runtime does of such a class never shows at the driver:
+ * both layers together see each operation once. */
+static bool woken(const struct hb_plan *p, struct hb_choice *c, u32 file)
+{
+	const struct hb_plan_file *f = &p->files[file];
+	bool any = false;
+
+	for (u32 i = 0; i < f->n_sites; i++) {
+		if (p->descs[f->sites[i].probe].flags & HB_PROBE_QUIET)
+			continue;
+		c->moved[f->sites[i].row->cls] = any = true;
+	}
+	return any;
+}
+
 static int choose_lib(struct hb_plan *p, struct hb_choice *c, u32 lib, const struct layers *l, bool check,
 		      u64 salt)
 {
@@ -135,7 +147,7 @@ static int choose_lib(struct hb_plan *p, struct hb_choice *c, u32 lib, const str
 	}
 	file = hb_plan__file(p, lib, picks, check, salt);
 	free(picks);
-	if (check)
+	if (check && !(file >= 0 && woken(p, c, (u32)file)))
 		return append(&c->checks, &c->n_checks, &c->cap_checks, file);
 	return append(&c->files, &c->n_files, &c->cap_files, file);
 }
@@ -159,11 +171,13 @@ static u64 salt_of(const struct hb_plan *p, const struct hb_choice *c, const str
 
 int hb_plan__choose(struct hb_plan *p, struct hb_choice *c)
 {
+	struct hb_choice unmoved = *c; /* what was moved is added, it changes nothing else */
 	struct layers l;
 	u64 salt;
 	int err = 0;
 
-	ask_layers(p, c, &l);
+	memset(unmoved.moved, 0, sizeof(unmoved.moved));
+	ask_layers(p, &unmoved, &l);
 	salt = salt_of(p, c, &l);
 	c->n_files = c->n_checks = 0;
 	for (u32 i = 0; i < c->n_libs && !err; i++) {

@@ -123,9 +123,12 @@ const char *const *hb_plan__remarks(const struct hb_plan *p, u32 *n);
  *	attach them like any other (their probes only count, they record nothing); wait; hb_attach__drop them
  *	hb_plan__check(plan, pid, hits, inner)
  * `hits` and `inner` are sums over CPUs of the BPF arrays of these names, indexed by probe id, n_probes + 1 long.
- * Returns true when launches of this process had to be moved to the runtime: hb_plan__files_of() now answers
- * differently; drop what is no longer in it and attach what is new. */
+ * Returns true when launches of this process had to be moved to the runtime: the files of the check then belong to
+ * hb_plan__files_of(), and the descriptors of their probes say that they record, without an end: load them anew and drop
+ * the return probes. */
 const struct hb_plan_file *const *hb_plan__check_files(struct hb_plan *p, u32 pid, u32 *n);
+/* Enough was counted to decide. */
+bool hb_plan__check_ready(struct hb_plan *p, u32 pid, const u64 *hits);
 bool hb_plan__check(struct hb_plan *p, u32 pid, const u64 *hits, const u64 *inner);
 
 /* Whether a return probe in a process under a seccomp filter is survived on this kernel: tried in a confined child of
@@ -157,6 +160,8 @@ void hb_attach__trim(struct hb_attach *a, struct hb_plan *p, u32 pid);
 struct hb_attach *hb_attach__new_trial(bool single, struct hb_error *e);
 /* Closes the links of one (pid, file); -ENOENT when there are none. */
 int hb_attach__drop(struct hb_attach *a, u32 pid, const struct hb_plan_file *f);
+/* Closes only the return probes of one (pid, file). */
+int hb_attach__drop_returns(struct hb_attach *a, u32 pid, const struct hb_plan_file *f);
 /* Forgets a process that has exited: its links are closed with the rest, a reused pid attaches anew. */
 void hb_attach__forget(struct hb_attach *a, u32 pid);
 u32 hb_attach__links(const struct hb_attach *a);

@@ -4,9 +4,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* As long as no runtime launch was seen there is nothing to decide on; after this the answer stays open, and
- * says so. */
-#define CHECK_NS 3000000000ULL
+/* As long as few runtime launches were seen there is nothing to decide on; after this the answer is that they
+ * arrive, as everywhere else. */
+#define CHECK_NS  3000000000ULL
+#define MAX_FILES 16 /* copies of a runtime in one process */
 
 int hb_arrival__begin(struct hb_session *s, struct proc_state *ps, struct hb_error *e)
 {
@@ -29,53 +30,61 @@ int hb_arrival__begin(struct hb_session *s, struct proc_state *ps, struct hb_err
 	return 0;
 }
 
-static u64 hits_of(const struct hb_plan_file *const *files, u32 n, const u64 *hits)
+/* Probes that record although they counted only before: what they have not recorded. */
+static u64 unseen(struct hb_session *s)
 {
-	u64 sum = 0;
+	u32 ids = hb_plan__n_probes(s->plan);
+	u64 *silent = calloc((size_t)ids + 1, sizeof(u64)), sum = 0;
 
-	for (u32 i = 0; i < n; i++)
-		for (u32 j = 0; j < files[i]->n_sites; j++)
-			sum += hits[files[i]->sites[j].probe];
+	if (!silent)
+		return 0;
+	hb_bpf__silent(s->bpf, ids, silent);
+	for (u32 id = 1; id <= ids; id++)
+		if (!(hb_plan__desc(s->plan, id)->flags & HB_PROBE_QUIET))
+			sum += silent[id];
+	free(silent);
 	return sum;
 }
 
-/* The launches that only the check has seen are known exactly: they are the loss. */
-static void moved(struct hb_session *s, struct proc_state *ps, u64 unseen)
+/* The probes of the check go on as recording ones: nothing is attached, so nothing passes unseen meanwhile.
+ */
+static void moved(struct hb_session *s, const struct proc_state *ps, const struct hb_plan_file *const *files,
+		  u32 n)
 {
-	struct hb_loss_row loss = {
-	    .cause = HB_LOSS_LATE, .type = HB_TYPE_accel, .cpu = UINT32_MAX, .count = unseen};
 	struct hb_error e = {0};
-	u32 n;
-	const struct hb_plan_file *const *files;
 
-	hb_session__publish_rows(s, &e);
-	files = hb_plan__files_of(s->plan, ps->p->pid, &n);
-	hb_session__attach_files(s, ps->p, files, n, 0);
-	hb_window_writer__loss(s->writer, &loss);
+	if (hb_bpf__load_probes(s->bpf, s->plan, 1, &e))
+		hb_warn("%s", e.text);
+	for (u32 i = 0; i < n; i++)
+		hb_attach__drop_returns(s->attach, ps->p->pid, files[i]);
 	hb_session__note(
 	    s, HB_NOTE_WARNING,
 	    "pid %u: its runtime does not launch through the driver's exported function; launches are taken "
 	    "at the runtime from now on, %llu before that were counted only",
-	    ps->p->pid, (unsigned long long)unseen);
+	    ps->p->pid, (unsigned long long)unseen(s));
 }
 
 static void decide(struct hb_session *s, struct proc_state *ps, bool last)
 {
 	u32 n, ids = hb_plan__n_probes(s->plan);
-	const struct hb_plan_file *const *files = hb_plan__check_files(s->plan, ps->p->pid, &n);
-	u64 *hits = calloc(2 * ((size_t)ids + 1), sizeof(u64)), *inner, unseen;
+	const struct hb_plan_file *const *check = hb_plan__check_files(s->plan, ps->p->pid, &n);
+	const struct hb_plan_file *files[MAX_FILES];
+	u64 *hits = calloc(2 * ((size_t)ids + 1), sizeof(u64)), *inner;
 
 	if (!hits)
 		return;
+	n = n < MAX_FILES ? n : MAX_FILES;
+	for (u32 i = 0; i < n; i++)
+		files[i] = check[i];
 	inner = hits + ids + 1;
 	hb_bpf__sums(s->bpf, ids, hits, inner);
-	unseen = hits_of(files, n, hits);
-	if (unseen || last) {
-		for (u32 i = 0; i < n; i++)
-			hb_attach__drop(s->attach, ps->p->pid, files[i]);
+	if (last || hb_plan__check_ready(s->plan, ps->p->pid, hits)) {
 		ps->check_until = UINT64_MAX; /* done, never again */
 		if (hb_plan__check(s->plan, ps->p->pid, hits, inner))
-			moved(s, ps, unseen);
+			moved(s, ps, files, n);
+		else
+			for (u32 i = 0; i < n; i++)
+				hb_attach__drop(s->attach, ps->p->pid, files[i]);
 	}
 	free(hits);
 }
@@ -87,7 +96,16 @@ void hb_arrival__tick(struct hb_session *s, bool force)
 	for (u32 i = 0; i < s->n_procs; i++) {
 		struct proc_state *ps = &s->procs[i];
 
-		if (ps->check_until && ps->check_until != UINT64_MAX && ps->live)
+		if (ps->check_until && ps->check_until != UINT64_MAX && (ps->live || force))
 			decide(s, ps, force || now >= ps->check_until);
 	}
+}
+
+void hb_arrival__account(struct hb_session *s)
+{
+	struct hb_loss_row loss = {
+	    .cause = HB_LOSS_LATE, .type = HB_TYPE_accel, .cpu = UINT32_MAX, .count = unseen(s)};
+
+	if (loss.count)
+		hb_window_writer__loss(s->writer, &loss);
 }

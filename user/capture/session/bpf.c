@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "capture/session/bpf.h"
+#include "base/clock.h"
 #include "capture/session/bpf_programs.h"
 #include "capture/session/kernel_knobs.h"
 #include "capture/session/sampling.h"
@@ -74,6 +75,7 @@ static void configure(struct hb_bpf *b, const struct hb_session_opts *o, u64 byt
 	struct bpf_program *p;
 
 	hb_kernel_knobs__read(&knobs);
+	b->skel->bss->hb_calls_from = UINT64_MAX;
 	b->skel->rodata->hb_preempt_off = knobs.preempt_off;
 	b->skel->rodata->hb_switch_has_state = knobs.switch_has_state;
 	b->skel->rodata->hb_sample_period = hb_sampling__period(o->freq ? o->freq : 1);
@@ -227,6 +229,33 @@ int hb_bpf__add_target(struct hb_bpf *b, u32 pid, const struct hb_target_cfg *cf
 	return bpf_map_update_elem(bpf_map__fd(b->skel->maps.targets), &pid, cfg, BPF_ANY) ? -errno : 0;
 }
 
+/* All CPUs see a word within this time of its being written. */
+#define AHEAD_NS 100000ULL
+
+/* Writes a moment that is still to come when it has been written, and waits for it. */
+static u64 agree(volatile u64 *word)
+{
+	u64 at;
+
+	do {
+		at = hb_clock__now() + AHEAD_NS;
+		__atomic_store_n(word, at, __ATOMIC_SEQ_CST);
+	} while (hb_clock__now() >= at);
+	while (hb_clock__now() < at)
+		usleep(AHEAD_NS / 2000);
+	return at;
+}
+
+u64 hb_bpf__begin_calls(struct hb_bpf *b)
+{
+	return agree(&b->skel->bss->hb_calls_from);
+}
+
+u64 hb_bpf__end_calls(struct hb_bpf *b)
+{
+	return agree(&b->skel->data->hb_calls_until);
+}
+
 void hb_bpf__clear_targets(struct hb_bpf *b)
 {
 	int fd = bpf_map__fd(b->skel->maps.targets);
@@ -286,6 +315,11 @@ void hb_bpf__sums(const struct hb_bpf *b, u32 n, u64 *hits, u64 *inner)
 {
 	hb_probes__sum(bpf_map__fd(b->skel->maps.hits), n, hits);
 	hb_probes__sum(bpf_map__fd(b->skel->maps.inner), n, inner);
+}
+
+void hb_bpf__silent(const struct hb_bpf *b, u32 n, u64 *silent)
+{
+	hb_probes__sum(bpf_map__fd(b->skel->maps.silent), n, silent);
 }
 
 u64 hb_bpf__open_calls(const struct hb_bpf *b)

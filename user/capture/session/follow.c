@@ -162,6 +162,10 @@ static int plan_and_attach(struct hb_session *s, struct hb_process *p, u64 born,
 	if (err)
 		return err;
 	hb_resolve__learn(s->resolve, p->pid);
+	/* A library that came later may have changed what is taken where: a function must not have two
+	 * probes.
+	 */
+	hb_attach__trim(s->attach, s->plan, p->pid);
 	files = hb_plan__files_of(s->plan, p->pid, &n);
 	hb_session__attach_files(s, p, files, n, born);
 	return hb_arrival__begin(s, find_proc(s, p->pid), e);
@@ -242,19 +246,23 @@ static void adopt_strays(struct hb_session *s)
 
 void hb_session__arm(struct hb_session *s)
 {
+	for (u32 i = 0; i < s->n_procs; i++) {
+		struct hb_target_cfg cfg = {.flags = s->o.target.no_children ? 0 : HB_TARGET_FOLLOW,
+					    .nspid = s->procs[i].p->nspid};
+
+		hb_bpf__add_target(s->bpf, s->procs[i].p->pid, &cfg);
+	}
+	s->begin = hb_bpf__begin_calls(s->bpf);
+}
+
+void hb_session__introduce(struct hb_session *s)
+{
 	u32 n = s->n_procs;
 
 	/* Rows of processes taken in before the file existed. */
 	hb_plan__write_rows(s->plan, 1, s->writer);
-	s->begin = hb_clock__now();
 	for (u32 i = 0; i < n; i++) {
-		struct hb_target_cfg cfg = {.flags = s->o.target.no_children ? 0 : HB_TARGET_FOLLOW,
-					    .nspid = s->procs[i].p->nspid};
-
-		s->procs[i].since = hb_clock__now();
-		hb_bpf__add_target(s->bpf, s->procs[i].p->pid, &cfg);
-	}
-	for (u32 i = 0; i < n; i++) {
+		s->procs[i].since = s->begin;
 		write_proc_row(s, &s->procs[i]);
 		emit_present(s, &s->procs[i], s->begin);
 	}

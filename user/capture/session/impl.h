@@ -103,6 +103,8 @@ int hb_session__follow(struct hb_session *s, u32 pid, enum hb_how how, u64 born,
 int hb_session__remap(struct hb_session *s, u32 pid, u64 since, struct hb_error *e);
 /* Fills the target set; the window begins. */
 void hb_session__arm(struct hb_session *s);
+/* Who is there and what is probed, as the first records of the file. */
+void hb_session__introduce(struct hb_session *s);
 /* What the pump queued. */
 void hb_session__handle_life(struct hb_session *s);
 /* Mapping events that are waiting. */
@@ -133,6 +135,8 @@ int hb_session__measure_prices(struct hb_session *s); /* fills s->prices; 0 or -
 int hb_arrival__begin(struct hb_session *s, struct proc_state *ps, struct hb_error *e);
 /* Decides where enough was counted or the time is over; `force` at the end of the window. */
 void hb_arrival__tick(struct hb_session *s, bool force);
+/* Launches that only the check has seen, where it found that it had to record them: they are loss, exactly. */
+void hb_arrival__account(struct hb_session *s);
 
 /* ---- pump.c ---- */
 int hb_pump__start(struct hb_session *s, struct hb_error *e);
@@ -145,6 +149,9 @@ void hb_session__note(struct hb_session *s, enum hb_notelevel level, const char 
 /* ---- finish.c ---- */
 void hb_session__describe(struct hb_session *s); /* meta facts and notes at the start */
 void hb_session__account(struct hb_session *s);	 /* loss, receipt, own cost, at the end */
+
+/* ---- names.c ---- */
+/* Names and locations for all stacks seen, until the deadline. The flow has ended: rings are closed here. */
 void hb_session__resolve_stacks(struct hb_session *s, u64 deadline);
 
 #endif

@@ -106,10 +106,8 @@ static int open_window(struct hb_session *s, struct hb_error *e)
 {
 	unsigned n_rings;
 	const int *rings = hb_bpf__rings(s->bpf, &n_rings);
-	struct hb_window_opts wo = {.streams = n_rings + 1,
-				    .force = s->o.force,
-				    .max_size = s->o.max_size,
-				    .start_ts = hb_clock__now()};
+	struct hb_window_opts wo = {
+	    .streams = n_rings + 1, .force = s->o.force, .max_size = s->o.max_size, .start_ts = s->begin};
 	struct hb_collect_opts co = {.ring_fds = rings, .n_rings = n_rings};
 
 	s->writer = hb_window_writer__new(s->path, &wo, e);
@@ -221,7 +219,11 @@ struct hb_session *hb_session__new(const struct hb_session_opts *o, struct hb_er
 	if (prepare(s, e))
 		goto fail;
 	s->bpf = hb_bpf__new(o, e);
-	if (!s->bpf || attach(s, e) || open_window(s, e))
+	if (!s->bpf || attach(s, e))
+		goto fail;
+	/* The window begins before its file is there: what is recorded meanwhile waits in the rings. */
+	hb_session__arm(s);
+	if (open_window(s, e))
 		goto fail;
 	return s;
 fail:
@@ -320,11 +322,12 @@ int hb_session__run(struct hb_session *s, const volatile int *stop, hb_progress_
 
 	if (err)
 		return err;
-	hb_session__arm(s);
+	hb_session__introduce(s);
 	hb_session__describe(s);
 	control(s, stop, fn, arg);
+	s->end = hb_bpf__end_calls(s->bpf);
 	hb_bpf__clear_targets(s->bpf);
-	s->end = hb_clock__now();
+	hb_arrival__tick(s, true);
 	detach(s);
 	hb_pump__stop(s);
 	resolve_until = hb_clock__now() + (*stop >= 2 ? 0 : RESOLVE_NS);
