@@ -10,11 +10,15 @@
 #include <elf.h>
 #include <errno.h>
 #include <link.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
+#include "capture/symbols/file_map.h"
 #include "capture/symbols/symbols.h"
 
 /* ---- a file made here ---- */
@@ -325,6 +329,64 @@ static int base_of_program(struct dl_phdr_info *i, size_t size, void *arg)
 	return 1;
 }
 
+/* Its owner cuts the file while we hold it: what is gone is not found, nothing is read that is not there. */
+static void a_file_cut_while_it_is_open_is_survived(void **state)
+{
+	char name[] = "/tmp/hb-elf-XXXXXX";
+	int fd = mkstemp(name);
+	struct image m = {0};
+	struct hb_elf *f;
+	struct hb_sym s;
+
+	(void)state;
+	assert_true(fd >= 0);
+	add(&m, "alpha", TEXT_VADDR + 16, 16, STT_FUNC, 1);
+	finish(&m);
+	assert_int_equal(write(fd, m.bytes, sizeof(m.bytes)), sizeof(m.bytes));
+	f = hb_elf__open(name, NULL);
+	assert_non_null(f);
+	assert_int_equal(hb_elf__find(f, "alpha", &s), 0);
+	hb_elf__trim(f);
+	assert_int_equal(ftruncate(fd, 0), 0);
+	assert_int_equal(hb_elf__find(f, "alpha", &s), -ENOENT);
+	assert_false(hb_elf__at(f, TEXT_OFF + 16, &s));
+	hb_elf__close(f);
+	unlink(name);
+	close(fd);
+}
+
+/* Only our own mappings are patched: a fault elsewhere still ends the program. */
+static void a_fault_elsewhere_still_kills(void **state)
+{
+	char name[] = "/tmp/hb-elf-XXXXXX";
+	int fd = mkstemp(name), status;
+	struct hb_file_map *m;
+	pid_t pid;
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, 8192), 0);
+	m = hb_file_map__new(fd, 8192);
+	assert_non_null(m);
+	pid = fork();
+	if (pid == 0) {
+		volatile char *own = mmap(NULL, 8192, PROT_READ, MAP_SHARED, fd, 0);
+
+		if (ftruncate(fd, 0) || own == MAP_FAILED ||
+		    ((const volatile char *)hb_file_map__data(m))[5000])
+			_exit(1);
+		_exit(own[5000] ? 2 : 3);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGBUS);
+	assert_int_equal(((const char *)hb_file_map__data(m))[5000], 0);
+	assert_true(hb_file_map__torn(m));
+	hb_file_map__free(m);
+	unlink(name);
+	close(fd);
+}
+
 static void our_own_functions_are_where_the_file_says(void **state)
 {
 	struct hb_error e = {0};
@@ -517,6 +579,8 @@ int main(void)
 	    cmocka_unit_test(only_a_first_instruction_is_an_entry),
 	    cmocka_unit_test(what_is_no_library_is_refused_with_its_own_sentence),
 	    cmocka_unit_test(a_file_cut_anywhere_is_survived),
+	    cmocka_unit_test(a_file_cut_while_it_is_open_is_survived),
+	    cmocka_unit_test(a_fault_elsewhere_still_kills),
 	    cmocka_unit_test(our_own_functions_are_where_the_file_says),
 	    cmocka_unit_test(libc_has_resolvers_and_versions),
 	    cmocka_unit_test(a_static_runtime_is_recognised),

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/text.h"
@@ -149,7 +148,7 @@ static void scan_sections(struct hb_elf *f)
 	}
 }
 
-static struct hb_elf *open_memory(const void *data, size_t size, bool mapped, struct hb_error *e)
+static struct hb_elf *open_memory(const void *data, size_t size, struct hb_error *e)
 {
 	struct hb_elf *f = NULL;
 
@@ -172,18 +171,32 @@ static struct hb_elf *open_memory(const void *data, size_t size, bool mapped, st
 		goto fail;
 	read_build_id(f);
 	scan_sections(f);
-	f->mapped = mapped;
 	return f;
 fail:
 	hb_elf__close(f);
-	if (mapped)
-		munmap((void *)data, size);
 	return NULL;
 }
 
 struct hb_elf *hb_elf__open_memory(const void *data, size_t size, struct hb_error *e)
 {
-	return open_memory(data, size, false, e);
+	return open_memory(data, size, e);
+}
+
+static struct hb_elf *open_mapped(int fd, size_t size, struct hb_error *e)
+{
+	struct hb_file_map *map = hb_file_map__new(fd, size);
+	struct hb_elf *f;
+
+	if (!map) {
+		hb_error__set(e, HB_EXIT_FAILED, -errno, "cannot be mapped: %s", strerror(errno));
+		return NULL;
+	}
+	f = open_memory(hb_file_map__data(map), size, e);
+	if (f)
+		f->map = map;
+	else
+		hb_file_map__free(map);
+	return f;
 }
 
 /* Prefixes the sentence with the file it is about. */
@@ -199,7 +212,6 @@ struct hb_elf *hb_elf__open(const char *path, struct hb_error *e)
 	struct hb_error inner = {0};
 	struct hb_elf *f = NULL;
 	struct stat st;
-	void *data;
 
 	if (fd < 0) {
 		hb_error__set(e, HB_EXIT_TARGET, -errno, "cannot open %s: %s", path, strerror(errno));
@@ -211,12 +223,7 @@ struct hb_elf *hb_elf__open(const char *path, struct hb_error *e)
 		hb_error__set(&inner, HB_EXIT_FAILED, -ENOEXEC, "not an ELF file (%lld bytes)",
 			      (long long)st.st_size);
 	} else {
-		data = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-		if (data == MAP_FAILED)
-			hb_error__set(&inner, HB_EXIT_FAILED, -errno, "cannot be mapped: %s",
-				      strerror(errno));
-		else
-			f = open_memory(data, (size_t)st.st_size, true, &inner);
+		f = open_mapped(fd, (size_t)st.st_size, &inner);
 	}
 	close(fd);
 	if (!f)
@@ -231,8 +238,7 @@ void hb_elf__close(struct hb_elf *f)
 	hb_elf_syms__free(f->syms);
 	free(f->segs);
 	elf_end(f->elf);
-	if (f->mapped)
-		munmap((void *)f->data, f->size);
+	hb_file_map__free(f->map);
 	free(f);
 }
 

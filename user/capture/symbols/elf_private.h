@@ -4,6 +4,7 @@
 #define HB_ELF_PRIVATE_H
 
 #include <gelf.h>
+#include "capture/symbols/file_map.h"
 #include "capture/symbols/symbols.h"
 
 struct hb_segment { /* PT_LOAD */
@@ -16,7 +17,7 @@ struct hb_elf_syms; /* the index, built at first use */
 struct hb_elf {
 	const unsigned char *data;
 	size_t size;
-	bool mapped; /* data is our mapping */
+	struct hb_file_map *map; /* holds data; NULL: it is the caller's */
 	Elf *elf;
 	struct hb_segment *segs;
 	u32 n_segs;

@@ -64,7 +64,7 @@ void hb_elf_syms__free(struct hb_elf_syms *s)
 /* What was read once to build an index need not stay in our memory; the page cache has it. */
 static void drop_pages(const struct hb_elf *f)
 {
-	if (f->mapped)
+	if (f->map)
 		madvise((void *)f->data, f->size, MADV_DONTNEED);
 }
 

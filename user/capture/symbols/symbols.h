@@ -2,7 +2,7 @@
 /*
  * ELF files of a target: what functions they export, at which file offset, and which function an offset lies in.
  * Foreign data: every field is checked, a broken file is an error sentence and never a crash (fuzzed). One object is used
- * by one thread at a time: look-ups build indexes. A file that is truncated while open raises SIGBUS, as in its users.
+ * by one thread at a time: look-ups build indexes. What is cut off a file while it is open reads as zeros.
  */
 #ifndef HB_SYMBOLS_H
 #define HB_SYMBOLS_H
