@@ -61,24 +61,31 @@ class Snapshot:
         mine = set(_ancestry_reaching(os.getpid(), pids))
         return all(alive(p) and p not in mine for p in pids)
 
-    def left(self):
-        """Sentences, one for each thing that is left; empty when clean."""
+    def _found(self):
+        """{(kind, id): sentence} of what is there now, is ours and was not there before."""
         programs = [p for p in _list("prog") if p["id"] not in self.programs and p.get("name") in self.names]
         mine = [p for p in programs if not self._foreign(p)]
         ids = {p["id"] for p in mine}
-        found = [f"program {p['id']} {p.get('name')} held by {p.get('pids', 'nobody')}" for p in mine]
-        found += [f"link {l['id']} {l.get('type')} of program {l.get('prog_id')}" for l in _list("link")
-                  if l["id"] not in self.links and l.get("prog_id") in ids]
-        return found + [f"uprobe event: {line}" for line in uprobe_events()]
+        found = {("prog", p["id"]): f"program {p['id']} {p.get('name')} held by {p.get('pids', 'nobody')}" for p in mine}
+        found.update({("link", l["id"]): f"link {l['id']} {l.get('type')} of program {l.get('prog_id')}"
+                      for l in _list("link") if l["id"] not in self.links and l.get("prog_id") in ids})
+        found.update({("event", line): f"uprobe event: {line}" for line in uprobe_events()})
+        return found
+
+    def left(self):
+        """Sentences, one for each thing that is left; empty when clean."""
+        return list(self._found().values())
 
     def wait_clean(self, timeout=10.0):
-        """The kernel frees links of a killed process after grace periods; what is still there after `timeout`."""
+        """The kernel frees links of a killed process after grace periods; what is still there after `timeout`.
+        Call it when the tool has ended: what appears from then on is another test run's on this machine."""
         end = time.monotonic() + timeout
-        while True:
-            found = self.left()
-            if not found or time.monotonic() > end:
-                return found
+        found = self._found()
+        while found and time.monotonic() < end:
             time.sleep(0.2)
+            now = self._found()
+            found = {k: v for k, v in found.items() if k in now}
+        return list(found.values())
 
 
 def _ancestry_reaching(top, pids):
