@@ -1,5 +1,5 @@
 # Benchmarks in C, one program a file; `make bench` runs them and tests/bench/run.py. None of them is part of `make check`.
-BENCH_BIN := $(B)/tests/bench/bench_collect
+BENCH_BIN := $(B)/tests/bench/bench_collect $(B)/tests/bench/bench_bystander
 $(B)/tests/bench/bench_emit.bpf.o: tests/bench/bench_emit.bpf.c $(B)/gen/vmlinux.h
 	@mkdir -p $(@D)
 	$(CLANG) $(BPF_CFLAGS) -MMD -MP -MF $(@:.o=.d) -c $< -o $@
