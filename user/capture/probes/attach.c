@@ -246,6 +246,9 @@ static int say(const struct job *j, int err, struct hb_error *e)
 				     j->multi ? "" : " (and CAP_SYS_ADMIN: this kernel has no uprobe_multi)");
 	if (err == -ESRCH)
 		return hb_error__set(e, HB_EXIT_TARGET, err, "process %u has exited", j->pid);
+	if (err == -ENOENT && access(j->path, F_OK))
+		return hb_error__set(e, HB_EXIT_TARGET, -ESRCH, "process %u has unmapped %s meanwhile",
+				     j->pid, j->file->path);
 	if (!j->multi && access("/sys/bus/event_source/devices/uprobe/type", R_OK))
 		return hb_error__set(e, HB_EXIT_KERNEL, err,
 				     "cannot probe %s in process %u: this kernel has no uprobes; it needs "
@@ -268,8 +271,15 @@ static int run(struct job *j)
 	return err ? err : attach_pass(j, false);
 }
 
+/* Entries first: single uprobes go one by one, and an entry without its return waits for it for ever. */
 static void entry_close(struct hb_attach *a, struct entry *e, u64 deadline)
 {
+	for (u32 i = 0, j = e->n_fds; i + 1 < j; i++) {
+		int fd = e->fds[--j];
+
+		e->fds[j] = e->fds[i];
+		e->fds[i] = fd;
+	}
 	hb_fds__close(e->fds, e->n_fds, a->ops.entry_multi < 0, deadline);
 	*e = a->entries[--a->n];
 }
@@ -317,6 +327,11 @@ int hb_attach__file(struct hb_attach *a, const struct hb_process *proc, const st
 	return err < 0 ? say(&j, err, e) : err;
 }
 
+bool hb_attach__has(const struct hb_attach *a, u32 pid, const struct hb_plan_file *f)
+{
+	return entry_find(a, pid, f) != NULL;
+}
+
 static bool among(const struct hb_plan_file *f, const struct hb_plan_file *const *files, u32 n)
 {
 	for (u32 i = 0; i < n; i++)
@@ -338,11 +353,16 @@ static bool chosen(struct hb_plan *p, u32 pid, const struct hb_plan_file *f)
 }
 
 /* Closed in the background: the places are free at once, only the waiting for grace periods takes time. */
-void hb_attach__trim(struct hb_attach *a, struct hb_plan *p, u32 pid)
+void hb_attach__trim(struct hb_attach *a, struct hb_plan *p, const struct hb_process *proc)
 {
-	for (u32 i = a->n; i-- > 0;)
-		if (a->entries[i].pid == pid && !chosen(p, pid, a->entries[i].file))
+	for (u32 i = a->n; i-- > 0;) {
+		const struct hb_plan_file *f = a->entries[i].file;
+
+		/* What is unmapped may be mapped again, and then its probes are wanted at once. */
+		if (a->entries[i].pid == proc->pid && hb_plan_file__mapping(f, proc) &&
+		    !chosen(p, proc->pid, f))
 			entry_close(a, &a->entries[i], 0);
+	}
 }
 
 int hb_attach__process(struct hb_attach *a, struct hb_plan *p, const struct hb_process *proc,
@@ -352,7 +372,7 @@ int hb_attach__process(struct hb_attach *a, struct hb_plan *p, const struct hb_p
 	int total = 0, first = 0;
 	u32 n;
 
-	hb_attach__trim(a, p, proc->pid);
+	hb_attach__trim(a, p, proc);
 	files = hb_plan__files_of(p, proc->pid, &n);
 	for (u32 i = 0; i < n; i++) {
 		const struct hb_mapping *m = hb_plan_file__mapping(files[i], proc);

@@ -148,6 +148,8 @@ struct hb_attach *hb_attach__new(const struct hb_attach_ops *ops);
  * -errno with a sentence when none could be. */
 int hb_attach__file(struct hb_attach *a, const struct hb_process *proc, const struct hb_mapping *m,
 		    const struct hb_plan_file *f, struct hb_error *e);
+/* This file is attached in this process. */
+bool hb_attach__has(const struct hb_attach *a, u32 pid, const struct hb_plan_file *f);
 /* Brings a process in line with its plan: drops files no longer chosen, attaches those that are and are not attached yet
  * (calling fn for each), and tries them all even when one fails. Returns the number of probes newly attached, or the
  * first failure when nothing could be attached. */
@@ -155,7 +157,7 @@ typedef void (*hb_attached_fn)(const struct hb_plan_file *f, int probes, void *a
 int hb_attach__process(struct hb_attach *a, struct hb_plan *p, const struct hb_process *proc, hb_attached_fn fn,
 		       void *arg, struct hb_error *e);
 /* The first half of that: drops what a process no longer is to have. */
-void hb_attach__trim(struct hb_attach *a, struct hb_plan *p, u32 pid);
+void hb_attach__trim(struct hb_attach *a, struct hb_plan *p, const struct hb_process *proc);
 /* Links to a program of our own that only counts, to try what would attach; NULL with a sentence (exit 4). */
 struct hb_attach *hb_attach__new_trial(bool single, struct hb_error *e);
 /* Closes the links of one (pid, file); -ENOENT when there are none. */

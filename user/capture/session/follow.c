@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
+#define MAX_REMARKS 20 /* on single processes while the window is open */
+
 /* ---- the process table ---- */
 
 static struct proc_state *find_proc(struct hb_session *s, u32 pid)
@@ -95,18 +97,34 @@ int hb_session__publish_rows(struct hb_session *s, struct hb_error *e)
 	return 0;
 }
 
-static void emit_probed(struct hb_session *s, const struct probed *p, u64 ts)
+/* A target may fork or load a library a thousand times: beyond some the counts in the window have to do. */
+static bool may_remark(struct hb_session *s)
 {
-	struct hb_rec_probed rec = {.probes = p->probes, .late = p->late};
+	s->n_remarks++;
+	if (s->n_remarks == MAX_REMARKS + 1)
+		hb_note("further remarks of this kind are left out; the window counts what was missed");
+	return s->n_remarks <= MAX_REMARKS;
+}
+
+static void lose_stretch(struct hb_session *s)
+{
 	struct hb_loss_row loss = {
 	    .cause = HB_LOSS_LATE, .type = HB_TYPE_accel, .cpu = UINT32_MAX, .count = 1};
 
+	if (s->writer) /* before the window nothing is missed */
+		hb_window_writer__loss(s->writer, &loss);
+}
+
+static void emit_probed(struct hb_session *s, const struct probed *p, u64 ts)
+{
+	struct hb_rec_probed rec = {.probes = p->probes, .late = p->late};
+
 	rec.file = hb_window_writer__string(s->writer, p->path);
-	if (p->late)
+	if (p->late && may_remark(s))
 		hb_note("pid %u: %u probes in %s, %.2f ms after it was mapped or forked", p->pid, p->probes,
 			hb_text__basename(p->path), (double)p->late / 1e6);
 	if (p->late)
-		hb_window_writer__loss(s->writer, &loss);
+		lose_stretch(s);
 	hb_session__emit(s, HB_TYPE_probed, p->pid, p->pid, ts, &rec);
 }
 
@@ -129,7 +147,8 @@ static void tell_probed(struct hb_session *s, u32 pid, const char *path, u32 pro
 	s->probed[s->n_probed++] = p;
 }
 
-/* hb_attach__file is idempotent per (process, file): only what is new costs anything. */
+/* Only what is new is attached, and told: probes stay where they are while a library is unmapped and mapped
+ * again. */
 void hb_session__attach_files(struct hb_session *s, const struct hb_process *p,
 			      const struct hb_plan_file *const *files, u32 n_files, u64 born)
 {
@@ -138,12 +157,14 @@ void hb_session__attach_files(struct hb_session *s, const struct hb_process *p,
 		struct hb_error why = {0};
 		int n;
 
-		if (!m || !files[i]->n_sites)
+		if (!m || !files[i]->n_sites || hb_attach__has(s->attach, p->pid, files[i]))
 			continue;
 		n = hb_attach__file(s->attach, p, m, files[i], &why);
-		if (n < 0 && !s->writer && !s->no_probe.err && why.err)
+		if (n == -ESRCH) /* it, or its mapping, is gone again */
+			lose_stretch(s);
+		else if (n < 0 && !s->writer && !s->no_probe.err && why.err)
 			s->no_probe = why; /* told when it is known whether all failed */
-		else if (n < 0)
+		else if (n < 0 && may_remark(s))
 			hb_warn("pid %u: %s", p->pid, why.err ? why.text : strerror(-n));
 		else if (n > 0)
 			tell_probed(s, p->pid, files[i]->path, (u32)n, born);
@@ -165,7 +186,7 @@ static int plan_and_attach(struct hb_session *s, struct hb_process *p, u64 born,
 	/* A library that came later may have changed what is taken where: a function must not have two
 	 * probes.
 	 */
-	hb_attach__trim(s->attach, s->plan, p->pid);
+	hb_attach__trim(s->attach, s->plan, p);
 	files = hb_plan__files_of(s->plan, p->pid, &n);
 	hb_session__attach_files(s, p, files, n, born);
 	return hb_arrival__begin(s, find_proc(s, p->pid), e);
@@ -329,7 +350,7 @@ void hb_session__handle_life(struct hb_session *s)
 		else if (ev.type == HB_TYPE_exec)
 			hb_session__remap(s, ev.pid, ev.ts, &e);
 		/* A process that is gone again is no news; anything else is. */
-		if (e.err && e.err != -ESRCH)
+		if (e.err && e.err != -ESRCH && may_remark(s))
 			hb_warn("pid %u: %s", ev.pid, e.text);
 	}
 }
@@ -372,7 +393,7 @@ static void on_mmap(const struct hb_mmap_event *ev, void *arg)
 	m->pid = ev->pid;
 	m->ts = hb_clock__now();
 	hb_session__remap(s, ev->pid, ev->ts, &e);
-	if (e.err && e.err != -ESRCH)
+	if (e.err && e.err != -ESRCH && may_remark(s))
 		hb_warn("pid %u: %s", ev->pid, e.text);
 }
 

@@ -70,6 +70,7 @@ struct hb_session {
 	struct probed *probed; /* told when the window begins */
 	u32 n_probed;
 	struct hb_error no_probe; /* before the window: the first reason why a file could not be probed */
+	u32 n_remarks;		  /* on single processes */
 	u32 rows_written;	  /* plan probes already in kernel and window */
 
 	pthread_mutex_t collect_lock;
@@ -135,7 +136,8 @@ int hb_session__measure_prices(struct hb_session *s); /* fills s->prices; 0 or -
 int hb_arrival__begin(struct hb_session *s, struct proc_state *ps, struct hb_error *e);
 /* Decides where enough was counted or the time is over; `force` at the end of the window. */
 void hb_arrival__tick(struct hb_session *s, bool force);
-/* Launches that only the check has seen, where it found that it had to record them: they are loss, exactly. */
+/* Launches that only the check has seen, where it found that it had to record them: they are loss, exactly.
+ */
 void hb_arrival__account(struct hb_session *s);
 
 /* ---- pump.c ---- */
