@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The table of subcommands, nothing else. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 
@@ -33,9 +35,15 @@ static int finish(int exit)
 {
 	struct hb_error e = {0};
 
+	errno = 0;
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return exit;
-	hb_error__set(&e, HB_EXIT_FAILED, -errno, "the output could not be written: %s", strerror(errno));
+	/* The reason of an earlier write is gone; writing again brings it back, unless there is room by now.
+	 */
+	if (!errno && putchar('\n') != EOF)
+		fflush(stdout);
+	hb_error__set(&e, HB_EXIT_FAILED, -(errno ? errno : EIO), "the output could not be written%s%s",
+		      errno ? ": " : "", errno ? strerror(errno) : " completely");
 	hb_cli__fail(&e);
 	return exit ? exit : HB_EXIT_FAILED;
 }
@@ -49,12 +57,27 @@ static int run(const struct hb_command *c, int argc, char **argv)
 	return c->run(argc - 1, argv + 1);
 }
 
+/* Started with a standard descriptor closed, the next file opened would take its number, and what is meant
+ * for the terminal would end up in a window. Read only: writing to it then fails and is reported, as on a
+ * closed one. */
+static void fill_standard_fds(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDONLY);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
 int main(int argc, char **argv)
 {
 	const char *word = argc > 1 ? argv[1] : "";
 	const struct hb_command *c = find(word);
 	struct hb_error e = {0};
 
+	fill_standard_fds();
 	if (c)
 		return finish(run(c, argc, argv));
 	if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0) {

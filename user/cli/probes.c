@@ -163,9 +163,9 @@ static int list(int argc, char **argv)
 		rc = print_json(&l, rows, n);
 	else
 		print_rows(&l, rows, n);
-	if (rc || fflush(stdout) != 0)
-		hb_error__set(&l.error, HB_EXIT_FAILED, rc ? rc : -errno, "cannot write to stdout: %s",
-			      strerror(rc ? -rc : errno));
+	if (rc && !ferror(stdout)) /* else main() says so */
+		hb_error__set(&l.error, HB_EXIT_FAILED, rc, "the rows could not be printed: %s",
+			      strerror(-rc));
 	hb_tables__free(t);
 	return l.error.err ? hb_cli__fail(&l.error) : HB_EXIT_OK;
 }

@@ -243,9 +243,6 @@ static int look(int argc, char **argv, const struct argp *argp, bool attach)
 		a = hb_attach__new_trial(l.single, &l.error);
 	if (!l.error.err)
 		each(&l, pids, n, p, a);
-	if (!l.error.err && fflush(stdout))
-		hb_error__set(&l.error, HB_EXIT_FAILED, -errno, "cannot write to stdout: %s",
-			      strerror(errno));
 	if (a)
 		hb_attach__detach(a, hb_clock__now() + DETACH_NS);
 	hb_attach__free(a);

@@ -145,7 +145,9 @@ static int parse_window(int key, char *arg, struct args *a)
 			   : 0;
 	case 'o':
 		a->o.output = arg;
-		return 0;
+		return strcmp(arg, "-") == 0
+			   ? bad(a, "-o", arg, "a file: a window needs one that can be written at any place")
+			   : 0;
 	case KEY_FORCE:
 		a->o.force = true;
 		return 0;

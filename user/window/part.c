@@ -159,6 +159,24 @@ static int rename_new(const char *part, const char *path)
 	return 0;
 }
 
+/* Somebody renamed, removed or replaced it, or its folder, while it was written. */
+static int moved_away(int fd, const char *part, struct hb_error *e)
+{
+	char link[64], now[4096];
+	ssize_t n;
+	struct stat st;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, now, sizeof(now) - 1);
+	now[n > 0 ? n : 0] = 0;
+	if (fstat(fd, &st) == 0 && st.st_nlink > 0 && n > 0)
+		return hb_error__set(
+		    e, HB_EXIT_FAILED, -ESTALE,
+		    "%s was moved while it was written; the window is whole and now lies in %s", part, now);
+	return hb_error__set(e, HB_EXIT_FAILED, -ESTALE,
+			     "%s was removed while it was written: the window is lost", part);
+}
+
 int hb_part__finish(int fd, const char *part, const char *path, bool force, struct hb_error *e)
 {
 	int err = fsync(fd) ? -errno : 0;
@@ -166,6 +184,8 @@ int hb_part__finish(int fd, const char *part, const char *path, bool force, stru
 	if (err)
 		hb_error__set(e, HB_EXIT_FAILED, err, "cannot write %s to disk: %s; what is there is kept",
 			      part, strerror(-err));
+	if (!err && !same_file(fd, part))
+		err = moved_away(fd, part, e);
 	if (!err) {
 		err = force ? (rename(part, path) ? -errno : 0) : rename_new(part, path);
 		if (err)
