@@ -172,13 +172,13 @@ static void add_accel(struct ctx *c, const struct hb_record *r)
 static void add_offcpu(struct ctx *c, const struct hb_record *r)
 {
 	const struct hb_rec_offcpu *o = r->data;
-	char buf[96];
+	char buf[256];
 	const char *chan;
 
 	begin_row(c, "offcpu", hb_label__offcpu(o, buf, sizeof(buf)), r);
 	arg_text(c, "state", hb_word(HB_WORDS_TSTATE, o->state));
 	arg_u64(c, "runnable_ns", o->ready);
-	chan = hb_decode__chan(o, buf, sizeof(buf));
+	chan = hb_decode__slept_on(c->w, r->task->pid, o, buf, sizeof(buf));
 	if (chan)
 		arg_text(c, "chan", chan);
 	if (hb_label__has_waker(o))

@@ -158,8 +158,8 @@ static void offcpu_waker(struct hb_pf *p, const struct hb_rec_offcpu *o)
 static void offcpu(struct hb_pf *p, const struct hb_pf_event *ev, const void *record)
 {
 	const struct hb_rec_offcpu *o = record;
-	char buf[96], text[64];
-	const char *chan = hb_decode__chan(o, buf, sizeof(buf));
+	char buf[256], text[64];
+	const char *chan = hb_decode__slept_on(p->w, p->task->pid, o, buf, sizeof(buf));
 
 	name(p, hb_label__offcpu(o, text, sizeof(text)));
 	category(p, "offcpu");
