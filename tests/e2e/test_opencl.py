@@ -3,9 +3,10 @@
 import glob
 import json
 import os
+import subprocess
 
 import pytest
-from lib import processes
+from lib import processes, tracing
 from lib.tool import OK
 
 ROUNDS = 60
@@ -16,8 +17,7 @@ def program(workload):
     """The workload, built its kernel already, waiting at the line before its calls."""
     if not glob.glob("/etc/OpenCL/vendors/*.icd"):
         pytest.skip("no OpenCL platform is installed (apt install pocl-opencl-icd)")
-    with_pipe = {"stdin": -1}  # subprocess.PIPE
-    return workload("opencl_loop", ROUNDS, ready='"ready"', timeout=120, **with_pipe)
+    return workload("opencl_loop", ROUNDS, ready='"ready"', timeout=120, stdin=subprocess.PIPE)
 
 
 def go_on(program):
@@ -35,17 +35,11 @@ def truth_of(program):
 @pytest.fixture
 def window(hb, program):
     """(Window, path, truth) of all calls between the two lines."""
-    path = os.path.join(hb.folder, "cl.hbw")
-    run = hb.start("trace", "-p", program.pid, "-d", "60s", "-o", path)
-    processes.wait_for(lambda: os.path.exists(path + ".part"), timeout=30, what="the window")
-    processes.wait_for(lambda: os.path.getsize(path + ".part") > 0, what="the first bytes")
-    # The file is made before the target set is filled; its flush once a second comes after.
-    size = os.path.getsize(path + ".part")
-    processes.wait_for(lambda: os.path.getsize(path + ".part") > size, timeout=30, what="the window's first flush")
-    go_on(program)
-    truth = truth_of(program)
-    run.interrupt()
-    assert run.wait().code == OK
+    def rounds():
+        go_on(program)
+        return truth_of(program)
+
+    path, _, truth = tracing.around(hb, rounds, "-p", program.pid)
     return hb.window(path), path, truth
 
 

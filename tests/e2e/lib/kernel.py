@@ -6,7 +6,6 @@ import subprocess
 import time
 
 from . import paths
-from .processes import alive
 
 
 def why_not():
@@ -32,6 +31,23 @@ def _list(kind):
     return [e for e in entries if isinstance(e, dict) and "id" in e] if isinstance(entries, list) else []
 
 
+def holders():
+    """{program id: pids that have a descriptor of it or of a link to it}. bpftool knows that on some kernels only."""
+    held = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            for fd in os.listdir(f"/proc/{pid}/fd"):
+                if not os.readlink(f"/proc/{pid}/fd/{fd}").startswith("anon_inode:bpf"):
+                    continue
+                with open(f"/proc/{pid}/fdinfo/{fd}", encoding="ascii", errors="replace") as f:
+                    for line in f:
+                        if line.startswith("prog_id:"):
+                            held.setdefault(int(line.split()[1]), set()).add(int(pid))
+        except OSError:
+            pass  # it ended while we looked, or is not ours to look at
+    return held
+
+
 def program_names():
     """Names of our programs as the kernel keeps them (15 characters), from the linked BPF object."""
     done = subprocess.run(["readelf", "-sW", paths.built("bpf", "herschel.linked.o")], stdout=subprocess.PIPE,
@@ -53,20 +69,18 @@ class Snapshot:
         self.links = {l["id"] for l in _list("link")}
 
     @staticmethod
-    def _foreign(entry):
-        """Held by a live process that is not a descendant of this test run: someone else's herschel-bpf."""
-        pids = [h["pid"] for h in entry.get("pids", [])]
-        if not pids:
-            return False
-        mine = set(_ancestry_reaching(os.getpid(), pids))
-        return all(alive(p) and p not in mine for p in pids)
+    def _foreign(pids):
+        """Held by live processes that are no descendants of this test run: someone else's herschel-bpf."""
+        return bool(pids) and not set(_ancestry_reaching(os.getpid(), pids)) & set(pids)
 
     def _found(self):
         """{(kind, id): sentence} of what is there now, is ours and was not there before."""
         programs = [p for p in _list("prog") if p["id"] not in self.programs and p.get("name") in self.names]
-        mine = [p for p in programs if not self._foreign(p)]
+        held = holders() if programs else {}
+        mine = [p for p in programs if not self._foreign(held.get(p["id"], ()))]
         ids = {p["id"] for p in mine}
-        found = {("prog", p["id"]): f"program {p['id']} {p.get('name')} held by {p.get('pids', 'nobody')}" for p in mine}
+        found = {("prog", p["id"]): f"program {p['id']} {p.get('name')} held by {sorted(held.get(p['id'], ())) or 'nobody'}"
+                 for p in mine}
         found.update({("link", l["id"]): f"link {l['id']} {l.get('type')} of program {l.get('prog_id')}"
                       for l in _list("link") if l["id"] not in self.links and l.get("prog_id") in ids})
         found.update({("event", line): f"uprobe event: {line}" for line in uprobe_events()})

@@ -17,12 +17,12 @@
 
 #define TABLE_MAX (32u << 20)
 #define MAX_NETS  64
-#define FRESH_FOR                                                                                            \
-	1000000000ULL /* a socket that is not in the tables may be younger than they are: read again, not    \
-			 more often than this */
+/* A socket that is not in the tables may be younger than they are: read again. A machine with 100,000 sockets
+ * takes long for that, so reading may take one part in READ_SHARE of the time. */
+#define READ_SHARE 20
 
 struct net { /* one network namespace */
-	u64 ino, read_at;
+	u64 ino, read_at, took;
 	struct hb_map *names; /* socket inode -> char * */
 };
 
@@ -126,11 +126,14 @@ static void learn_table(struct net *n, u32 pid, const struct table *t)
 
 static void learn(struct net *n, u32 pid)
 {
+	u64 begin = hb_clock__now();
+
 	forget(n);
 	n->names = hb_map__new();
-	n->read_at = hb_clock__now();
 	for (size_t i = 0; n->names && i < sizeof(tables) / sizeof(*tables); i++)
 		learn_table(n, pid, &tables[i]);
+	n->read_at = hb_clock__now();
+	n->took = n->read_at - begin;
 }
 
 static struct net *net_of(struct hb_fds *f, u32 pid)
@@ -159,7 +162,8 @@ static const char *socket_words(struct hb_fds *f, u32 pid, u64 ino)
 
 	if (!n)
 		return NULL;
-	if (!n->names || (!hb_map__get(n->names, ino, &name) && hb_clock__now() - n->read_at > FRESH_FOR))
+	if (!n->names ||
+	    (!hb_map__get(n->names, ino, &name) && hb_clock__now() - n->read_at > READ_SHARE * n->took))
 		learn(n, pid);
 	if (n->names)
 		hb_map__get(n->names, ino, &name);
