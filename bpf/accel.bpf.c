@@ -125,7 +125,7 @@ struct hb_args_in {
 	u64 stack[HB_STACK_WORDS];
 	u64 block[HB_BLOCK_WORDS]; /* at block_at */
 	u64 block_at;
-	bool stack_read;
+	u64 stack_read; /* as wide as to leave no padding: 5.15 wants every byte of what is handed on to be set */
 };
 
 static __always_inline bool read_user(u64 *v, u32 size, u64 at)

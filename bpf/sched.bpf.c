@@ -112,9 +112,9 @@ static __always_inline u64 sleep_ready(const struct hb_sleep *s, u64 now, u64 du
 
 static __always_inline void sleep_emit(struct task_struct *next, const struct hb_sleep *s, u64 now)
 {
-	struct hb_rec_offcpu *o = HB_RESERVE_FOR(offcpu, next->tgid, next->pid);
 	bool outside = s->sysno == HB_SYSNO_NONE;
 	bool woken = s->wake && s->state != HB_TSTATE_RUNNING;
+	struct hb_rec_offcpu *o = HB_RESERVE_FOR(offcpu, next->tgid, next->pid);
 
 	if (!o)
 		return;
