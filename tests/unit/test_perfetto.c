@@ -8,7 +8,7 @@
 #include <errno.h>
 
 #include "analysis/export/export.h"
-#include "analysis/export/perfetto_proto.h"
+#include "analysis/export/perfetto_private.h"
 
 #define MAX_EVENTS 4096
 #define MAX_NAMES  2048
@@ -410,6 +410,32 @@ static void equal_times_nest(void **state)
 	rig_close(&r, w);
 }
 
+static size_t written(struct hb_window *w, u64 memory, char **data)
+{
+	struct hb_error e = {0};
+	size_t size;
+	FILE *out = open_memstream(data, &size);
+
+	assert_int_equal(hb_pf__write(w, out, memory, &e), 0);
+	fclose(out);
+	return size;
+}
+
+/* Thread by thread, the window being read again for each, it is the same trace. */
+static void little_memory(void **state)
+{
+	struct rig r;
+	struct hb_window *w = rig_window(&r, "perfetto");
+	char *much, *little;
+	size_t size = written(w, (u64)1 << 40, &much);
+
+	assert_int_equal(written(w, 1, &little), size);
+	assert_memory_equal(much, little, size);
+	free(much);
+	free(little);
+	rig_close(&r, w);
+}
+
 /* Every type with the same byte everywhere: whatever the numbers are, slices end and packets are whole. */
 static void any_content(void **state)
 {
@@ -487,6 +513,7 @@ int main(void)
 	    cmocka_unit_test(calls_inside_calls),
 	    cmocka_unit_test(crossing_slices_go_beside),
 	    cmocka_unit_test(equal_times_nest),
+	    cmocka_unit_test(little_memory),
 	    cmocka_unit_test(any_content),
 	    cmocka_unit_test(lengths_of_any_size),
 	    cmocka_unit_test(a_full_disk_is_said),

@@ -383,7 +383,7 @@ static int batch(struct hb_pf *p, u32 from, u32 *to)
 		struct hb_pf_thread *t = &p->thread[*to];
 		u64 more = t->n * sizeof(*t->event) + t->bytes;
 
-		if (size && size + more > MEMORY)
+		if (size && size + more > p->memory)
 			break;
 		size += more;
 		if (t->n && !make_room(t))
@@ -420,9 +420,9 @@ static int write_all(struct hb_pf *p)
 	return rc ? rc : hb_pf__flush(p, 0);
 }
 
-static int run(struct hb_window *w, FILE *out, struct hb_error *e)
+int hb_pf__write(struct hb_window *w, FILE *out, u64 memory, struct hb_error *e)
 {
-	struct hb_pf p = {.w = w, .file = out, .base = hb_window__info(w)->start_ts};
+	struct hb_pf p = {.w = w, .file = out, .base = hb_window__info(w)->start_ts, .memory = memory};
 	int rc;
 
 	p.boot_offset = offset_of(w, "boottime_offset_ns");
@@ -441,6 +441,11 @@ static int run(struct hb_window *w, FILE *out, struct hb_error *e)
 	hb_buf__free(&p.text);
 	free(p.thread);
 	return rc;
+}
+
+static int run(struct hb_window *w, FILE *out, struct hb_error *e)
+{
+	return hb_pf__write(w, out, MEMORY, e);
 }
 
 HB_EXPORTER(perfetto) = {

@@ -104,6 +104,7 @@ struct hb_pf {
 	struct hb_buf text;	/* a value being put together */
 	u64 base, last;		/* begin of the clock of all sequences; last time on this one */
 	u64 boot_offset, real_offset;
+	u64 memory; /* for one batch of threads */
 	u32 seq;
 	u32 n_flows;
 	bool lossy;
@@ -140,6 +141,9 @@ size_t hb_pf__packet(struct hb_pf *p, u32 seq); /* begins one; hb_pb__close(&p->
 void hb_pf__text(struct hb_buf *b, unsigned field, const char *s);
 void hb_pf__clocks(struct hb_pf *p, bool own);
 int hb_pf__flush(struct hb_pf *p, size_t limit);
+
+/* The exporter, with as much memory for sorting as given: the trace does not depend on it. */
+int hb_pf__write(struct hb_window *w, FILE *out, u64 memory, struct hb_error *e);
 
 /* Orders and writes the events of one thread; frees them. 0 or -errno. */
 int hb_pf__thread(struct hb_pf *p, u32 idx);
