@@ -72,6 +72,7 @@ static int prepare(struct hb_session *s, struct hb_error *e)
 	struct hb_plan_opts po = {.layers = s->o.layers};
 	int err = load_tables(s, e);
 
+	err = err ? err : hb_target__need_proc(e);
 	if (!err && !hb_target__initial_pidns())
 		return hb_error__set(
 		    e, HB_EXIT_KERNEL, -EPERM,

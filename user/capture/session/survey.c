@@ -273,7 +273,7 @@ struct hb_survey *hb_survey__new(const u32 *pids, u32 n, struct hb_error *e)
 	s->tables = hb_tables__new();
 	if (!s->tables)
 		goto nomem;
-	if (hb_tables__add_embedded(s->tables, e))
+	if (hb_target__need_proc(e) || hb_tables__add_embedded(s->tables, e))
 		goto fail;
 	if ((pids ? look_at_all(s, pids, n, true) : look_everywhere(s)) == 0)
 		return s;

@@ -352,6 +352,14 @@ u32 hb_thread__pid(u32 tid)
 	return (u32)pid;
 }
 
+int hb_target__need_proc(struct hb_error *e)
+{
+	if (access("/proc/self/stat", R_OK) == 0)
+		return 0;
+	return hb_error__set(e, HB_EXIT_KERNEL, -ENOENT,
+			     "no proc file system is mounted on /proc here: mount -t proc proc /proc");
+}
+
 bool hb_target__initial_pidns(void)
 {
 	struct stat st;

@@ -267,7 +267,7 @@ int hb_selector__resolve(const struct hb_selector *s, u32 **pids, u32 *n, struct
 	struct tree t = {0};
 	struct hb_buf roots = {0}, out = {0};
 	struct hb_error why = {0};
-	int rc = check_selector(s, e);
+	int rc = check_selector(s, e) ?: hb_target__need_proc(e);
 
 	*pids = NULL;
 	*n = 0;

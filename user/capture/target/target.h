@@ -65,6 +65,9 @@ u32 hb_thread__pid(u32 tid);
 u32 *hb_process__all(u32 *n);
 /* True when the pids we see are those that BPF sees: we and our /proc are in the initial pid namespace. */
 bool hb_target__initial_pidns(void);
+/* 0, or -ENOENT with a sentence (exit 4) when no proc file system is mounted on /proc: without one every process would
+ * seem to be gone. */
+int hb_target__need_proc(struct hb_error *e);
 
 /* What an operator asked for: exactly one of pids, cgroup, name. */
 struct hb_selector {
