@@ -112,6 +112,7 @@ struct trace {
 	unsigned n, samples, frames, dropped;
 	struct {
 		u64 now, track;
+		bool name[MAX_NAMES], frame[MAX_NAMES]; /* that it has */
 	} seq[SEQUENCES];
 	char name[MAX_NAMES][80]; /* event names: numbered once for the whole trace */
 	char tracks[4096];	  /* names of tracks, processes and threads, one a line */
@@ -119,22 +120,39 @@ struct trace {
 
 static struct trace t;
 
-static void read_interned(struct pb m)
+/* A stack may name only frames that its own sequence has. */
+static void read_stack(struct pb m, u64 seq)
+{
+	struct pb_field f;
+
+	while (next(&m, &f))
+		if (f.number == 2)
+			assert_true(f.value < MAX_NAMES && t.seq[seq].frame[f.value]);
+}
+
+static void read_interned(struct pb m, u64 seq)
 {
 	struct pb_field f;
 
 	while (next(&m, &f)) {
-		if (f.number == 6)
+		u64 iid = get(f.in, 1);
+
+		assert_in_range(iid, 1, MAX_NAMES - 1);
+		if (f.number == 6) {
 			t.frames++;
-		if (f.number != 2)
-			continue;
-		assert_in_range(get(f.in, 1), 1, MAX_NAMES - 1);
-		text_of(f.in, 2, t.name[get(f.in, 1)], sizeof(*t.name));
+			t.seq[seq].frame[iid] = true;
+		} else if (f.number == 7) {
+			read_stack(f.in, seq);
+		} else if (f.number == 2) {
+			t.seq[seq].name[iid] = true;
+			text_of(f.in, 2, t.name[iid], sizeof(*t.name));
+		}
 	}
 }
 
-static void read_event(struct pb m, u64 ts, u64 track)
+static void read_event(struct pb m, u64 ts, u64 seq)
 {
+	u64 track = t.seq[seq].track;
 	struct event *e = &t.ev[t.n];
 	struct pb_field f;
 
@@ -151,8 +169,10 @@ static void read_event(struct pb m, u64 ts, u64 track)
 		fail_msg("a slice ends that did not begin");
 	}
 	text_of(m, 23, e->name, sizeof(e->name));
-	if (!e->name[0])
+	if (!e->name[0]) {
+		assert_true(t.seq[seq].name[get(m, 10) % MAX_NAMES]);
 		memcpy(e->name, t.name[get(m, 10) % MAX_NAMES], sizeof(*t.name));
+	}
 	assert_true(e->name[0]);
 	e->open = e->type == 1;
 	for (unsigned i = 0; i < t.n; i++) {
@@ -199,13 +219,13 @@ static void read_packet(struct pb m)
 			if (get(f.in, 1) == 64)
 				t.seq[seq].now = get(f.in, 2);
 	if (sub(m, 12, &in))
-		read_interned(in);
+		read_interned(in, seq);
 	if (get(m, 8) || get(m, 13) == 2)
 		ts = get(m, 58) ? get(m, 8) : (t.seq[seq].now += get(m, 8));
 	if (sub(m, 60, &in))
 		read_track(in);
 	if (sub(m, 11, &in))
-		read_event(in, ts, t.seq[seq].track);
+		read_event(in, ts, seq);
 	t.samples += sub(m, 66, &in);
 }
 
@@ -391,6 +411,42 @@ static void crossing_slices_go_beside(void **state)
 	rig_close(&r, w);
 }
 
+/* Begun at once: the longer one is the outer one. */
+static void equal_begins_nest(void **state)
+{
+	struct rig r = rig_new("perfetto");
+	struct hb_window *w;
+
+	rig_tables(&r);
+	put_call(&r, r.main, P_HTOD, 1000, 1050, HB_AFLAG_INNER);
+	put_call(&r, r.main, P_COPY, 1000, 1100, 0);
+	w = rig_open(&r);
+	export_and_read(w);
+	assert_int_equal(event("cuMemcpyHtoDAsync", 0)->depth, 1);
+	assert_int_equal(event("cuMemcpyHtoDAsync", 0)->track, event("cudaMemcpyAsync", 0)->track);
+	rig_close(&r, w);
+}
+
+/* Two threads at the same place: each sequence has the names and frames that it uses. */
+static void each_thread_has_its_tables(void **state)
+{
+	struct rig r = rig_new("perfetto");
+	struct hb_rec_sample s = {.weight = MS, .stack = ST_USER};
+	struct hb_window *w;
+
+	rig_tables(&r);
+	for (unsigned i = 0; i < 4; i++) {
+		rig_put(&r, i * MS, i % 2 ? r.worker : r.main, HB_TYPE_sample, &s);
+		put_call(&r, i % 2 ? r.worker : r.main, P_SYNC, i * MS + 10, i * MS + 20, 0);
+	}
+	w = rig_open(&r);
+	export_and_read(w);
+	assert_int_equal(t.samples, 4);
+	assert_int_equal(t.frames, 2 * 3);
+	assert_int_equal(count("cudaStreamSynchronize", SLICE), 4);
+	rig_close(&r, w);
+}
+
 /* Begun and ended at once: the one recorded later is the outer one. */
 static void equal_times_nest(void **state)
 {
@@ -407,6 +463,7 @@ static void equal_times_nest(void **state)
 	assert_int_equal(event("cuMemcpyHtoDAsync", 0)->depth, 1);
 	assert_int_equal(event("cuMemcpyHtoDAsync", 0)->flow_end, event("cudaMemcpyAsync", 0)->flow[0]);
 	assert_int_equal(event("cudaStreamSynchronize", 0)->depth, 0);
+	assert_int_equal(event("cudaStreamSynchronize", 0)->track, event("cudaMemcpyAsync", 0)->track);
 	rig_close(&r, w);
 }
 
@@ -513,6 +570,8 @@ int main(void)
 	    cmocka_unit_test(calls_inside_calls),
 	    cmocka_unit_test(crossing_slices_go_beside),
 	    cmocka_unit_test(equal_times_nest),
+	    cmocka_unit_test(equal_begins_nest),
+	    cmocka_unit_test(each_thread_has_its_tables),
 	    cmocka_unit_test(little_memory),
 	    cmocka_unit_test(any_content),
 	    cmocka_unit_test(lengths_of_any_size),
