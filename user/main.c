@@ -36,7 +36,8 @@ static int finish(int exit)
 	struct hb_error e = {0};
 
 	errno = 0;
-	if (fflush(stdout) == 0 && !ferror(stdout))
+	/* A command that failed has said its sentence. */
+	if ((fflush(stdout) == 0 && !ferror(stdout)) || exit)
 		return exit;
 	/* The reason of an earlier write is gone; writing again brings it back, unless there is room by now.
 	 */
@@ -45,7 +46,7 @@ static int finish(int exit)
 	hb_error__set(&e, HB_EXIT_FAILED, -(errno ? errno : EIO), "the output could not be written%s%s",
 		      errno ? ": " : "", errno ? strerror(errno) : " completely");
 	hb_cli__fail(&e);
-	return exit ? exit : HB_EXIT_FAILED;
+	return HB_EXIT_FAILED;
 }
 
 static int run(const struct hb_command *c, int argc, char **argv)

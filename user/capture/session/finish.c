@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "capture/session/impl.h"
+#include "capture/target/procfs.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -136,6 +137,18 @@ static void receipt(struct hb_session *s)
 	free(hits);
 }
 
+/* The largest resident size of this program. rusage would do, but remembers that of whoever executed us. */
+static u64 peak_rss(void)
+{
+	char *text = hb_procfs__read((u32)getpid(), "status", 65536, NULL, NULL);
+	u64 kib = 0;
+
+	if (text)
+		hb_procfs__status(text, "VmHWM", false, &kib);
+	free(text);
+	return kib * 1024;
+}
+
 static void own_use(struct hb_session *s)
 {
 	struct rusage ru;
@@ -145,7 +158,7 @@ static void own_use(struct hb_session *s)
 	meta_u64(s, "self_cpu_ns",
 		 ((u64)ru.ru_utime.tv_sec + (u64)ru.ru_stime.tv_sec) * 1000000000ULL +
 		     ((u64)ru.ru_utime.tv_usec + (u64)ru.ru_stime.tv_usec) * 1000ULL);
-	meta_u64(s, "self_rss", (u64)ru.ru_maxrss * 1024);
+	meta_u64(s, "self_rss", peak_rss());
 }
 
 static void lose(struct hb_session *s, enum hb_loss cause, unsigned type, u64 count)
