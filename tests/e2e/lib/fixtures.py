@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from . import kernel, oracles, paths
+from .engine import Engine
 from .processes import Process
 from .tool import Tool
 
@@ -87,6 +88,20 @@ def workload(start):
         return start([path, *args], **more)
 
     return begin
+
+
+@pytest.fixture
+def engine(start, tmp_path):
+    """mini_llm on the simulated accelerator: engine(workers=2) -> Engine, ended in order after the test."""
+    running = []
+
+    def begin(**options):
+        running.append(Engine(start, tmp_path, **options))
+        return running[-1]
+
+    yield begin
+    for e in running:
+        e.stop()
 
 
 @pytest.fixture(scope="session")

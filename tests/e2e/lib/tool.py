@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The program under test."""
+import json
 import os
 import signal
 import subprocess
 
 from . import paths
+from .processes import wait_for
 from .window import Window
 
 # Exit codes of every command.
@@ -78,12 +80,30 @@ class Tool:
         result = self.run("trace", *args, "-d", duration, "-o", path, timeout=timeout, code=OK, **more)
         return path, result
 
+    def open(self, *args, **more):
+        """Starts a trace and waits until its window is open: (path, Running)."""
+        path = os.path.join(self.folder, f"window-{len(self._running)}.hbw")
+        running = self.start("trace", *args, "-o", path, **more)
+        wait_for(lambda: os.path.exists(path + ".part") or running.popen.poll() is not None, timeout=60,
+                 what="the window's begin")
+        return path, running
+
+    def read(self, path, running, timeout=90):
+        """The window of a trace that was opened, at its end."""
+        result = running.wait(timeout)
+        assert result.code == OK, result
+        return self.window(path)
+
     def window(self, path, timeout=300):
         """Reads a window file through ndjson."""
         out = path + ".ndjson"
         self.run("export", path, "--format", "ndjson", "-o", out, timeout=timeout, code=OK)
         with open(out, encoding="utf-8") as f:
             return Window(f)
+
+    def json(self, path, timeout=120):
+        """`report --json` of a window file."""
+        return json.loads(self.run("report", path, "--json", timeout=timeout, code=OK).out)
 
     def close(self):
         for r in self._running:

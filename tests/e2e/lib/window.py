@@ -21,6 +21,10 @@ class Window:
         """Accelerator calls by name: Counter."""
         return collections.Counter(r["name"] for r in self.of("accel", **fields))
 
+    def by(self, *fields):
+        """Accelerator calls by some of their fields: Counter of tuples."""
+        return collections.Counter(tuple(r[f] for f in fields) for r in self.of("accel"))
+
     def pids(self):
         return {r["pid"] for r in self.rows if r.get("pid")}
 

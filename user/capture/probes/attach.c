@@ -13,6 +13,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+/* Links to many places close in some 30 ms; single ones take 0.1 s each. */
+#define TRIM_NS 5000000000ULL
+
 struct entry { /* what is attached for one (process, file) */
 	u32 pid;
 	const struct hb_plan_file *file;
@@ -352,7 +355,8 @@ static bool chosen(struct hb_plan *p, u32 pid, const struct hb_plan_file *f)
 	return among(f, files, n);
 }
 
-/* Closed in the background: the places are free at once, only the waiting for grace periods takes time. */
+/* Waits for the end of what is dropped: its functions are about to get other probes, and a call that hits
+ * both would be recorded twice. */
 void hb_attach__trim(struct hb_attach *a, struct hb_plan *p, const struct hb_process *proc)
 {
 	for (u32 i = a->n; i-- > 0;) {
@@ -361,7 +365,7 @@ void hb_attach__trim(struct hb_attach *a, struct hb_plan *p, const struct hb_pro
 		/* What is unmapped may be mapped again, and then its probes are wanted at once. */
 		if (a->entries[i].pid == proc->pid && hb_plan_file__mapping(f, proc) &&
 		    !chosen(p, proc->pid, f))
-			entry_close(a, &a->entries[i], 0);
+			entry_close(a, &a->entries[i], hb_clock__now() + TRIM_NS);
 	}
 }
 

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""--layers: each operation is seen where it was asked for, and never counted twice (simulated accelerator)."""
+import collections
+import os
+
+import pytest
+
+from lib import exact, paths
+from lib.engine import answered
+from lib.exact import base, truth
+from lib.processes import wait_for
+
+CALLS = ["--rate", 2000, "--threads", 2, "--launches", 1500, "--graphs", 400, "--copies", 400, "--syncs", 400, "--mallocs", 100,
+         "--driver-launches", 300]
+
+
+@pytest.fixture
+def loop(workload, tmp_path):
+    """A program in the middle of its calls: (process, function that reads its log). It ends by itself after about 2 s."""
+    folder = str(tmp_path / "truth")
+    os.mkdir(folder)
+    target = workload("accel_loop", "--lib", paths.built("sim", "libcudart.so.13"), *CALLS, env={"HB_SIM_TRUTH": folder})
+    wait_for(lambda: os.listdir(folder) and len(truth.read(folder)) > 300, what="the first calls")
+    return target, lambda: truth.read(folder)
+
+
+def traced(hb, loop, *args):
+    """A window over the rest of the program's calls: (window, comparison-ready log, report)."""
+    target, log = loop
+    path, result = hb.trace("-p", target.pid, *args, duration="30s")
+    assert target.wait() == 0 and '"errors": 0' in target.output()
+    assert "exited" in result.err + result.out
+    return hb.window(path), log(), hb.json(path)
+
+
+def operations(report):
+    return sum(c["count"] for c in report["classes"])
+
+
+@pytest.mark.parametrize("mode", [[], ["--single-uprobes"]], ids=["multi", "single"])
+def test_auto_sees_each_operation_once(hb, loop, mode):
+    window, log, report = traced(hb, loop, *mode)
+    seen = exact.assert_exact(window, log, exact.AUTO)
+    functions = {f for (_, _, f) in seen.calls}
+    assert {"cuLaunchKernel", "cuGraphLaunch", "cudaMemcpyAsync", "cudaStreamSynchronize"} <= functions
+    assert not [r for r in window.of("accel") if r.get("inner") or r.get("nested")]
+    assert operations(report) == len(window.of("accel"))
+    assert {c["name"]: c["inner"] for c in report["calls"] if c["inner"]} == {}
+
+
+def test_runtime_only(hb, loop):
+    window, log, report = traced(hb, loop, "--layers", "runtime")
+    seen = exact.assert_exact(window, log, exact.RUNTIME)
+    assert {layer for (_, layer, _) in seen.calls} == {"runtime"}
+    assert {"cudaLaunchKernel", "cudaGraphLaunch"} <= {f for (_, _, f) in seen.calls}
+    assert operations(report) == len(window.of("accel"))
+
+
+def test_driver_only(hb, loop):
+    window, log, report = traced(hb, loop, "--layers", "driver")
+    seen = exact.assert_exact(window, log, exact.DRIVER)
+    assert {layer for (_, layer, _) in seen.calls} == {"driver"}
+    assert {"cuMemcpyHtoDAsync", "cuStreamSynchronize", "cuMemAlloc"} & {f for (_, _, f) in seen.calls}
+    assert not [r for r in window.of("accel") if r.get("inner")]
+    assert operations(report) == len(window.of("accel"))
+
+
+def nesting(log, probed):
+    """By call of the log: driver calls made inside that are probed, and whether it was made inside a probed runtime call."""
+    inside, inner = collections.Counter(), set()
+    open_calls = {}
+    for c in log:  # in order of entry
+        outer = open_calls.get((c.pid, c.tid))
+        if outer and not (outer.enter < c.enter and (not outer.exit or c.exit <= outer.exit)):
+            outer = None
+        if c.layer == "runtime":
+            open_calls[(c.pid, c.tid)] = c if (c.layer, base(c.function)) in probed else None
+        elif outer and (c.layer, base(c.function)) in probed:
+            inside[outer] += 1
+            inner.add(c)
+    return inside, inner
+
+
+def test_both_shows_driver_calls_inside_runtime_calls(hb, loop):
+    window, log, report = traced(hb, loop, "--layers", "both")
+    seen = exact.assert_exact(window, log, exact.BOTH)
+    inside, inner = nesting(log, exact.BOTH)
+    # Records and calls of a thread were just shown to be the same, in order; so their nesting can be compared as sums.
+    t0, t1 = window.head["start_ns"], window.head["end_ns"]
+    whole = [c for c in log.between(t0, t1) if (c.layer, base(c.function)) in exact.BOTH]
+    want_inner = collections.Counter(base(c.function) for c in whole if c in inner)
+    got_inner = collections.Counter(r["name"] for r in window.of("accel") if r.get("inner"))
+    want_nested, got_nested = collections.Counter(), collections.Counter()
+    for c in whole:
+        want_nested[base(c.function)] += inside[c]
+    for r in window.of("accel"):
+        got_nested[r["name"]] += r.get("nested", 0)
+    edge = edge_calls(window, log)
+    assert_nearly(got_inner, want_inner, edge)
+    assert_nearly(got_nested, want_nested, edge)
+    assert got_inner["cuLaunchKernel"] > 0 and got_nested["cudaLaunchKernel"] > 0
+    assert not [r for r in window.of("accel", layer="runtime") if r.get("inner")]
+    # A launch made at the driver itself is no part of anything.
+    assert [r for r in window.of("accel", name="cuLaunchKernel") if not r.get("inner")]
+    assert operations(report) == len(window.of("accel")) - sum(got_inner.values())
+    assert sum(c["inner"] for c in report["calls"]) == sum(got_inner.values())
+    assert all(seen.recorded[k] == seen.calls[k] for k in seen.recorded)
+
+
+def edge_calls(window, log):
+    """Runtime calls that lie across the window's begin: their inner calls were seen, they were not."""
+    t0 = window.head["start_ns"]
+    return [c for c in log if c.layer == "runtime" and c.enter < t0 + 1000000 and (not c.exit or c.exit >= t0 - 1000000)
+            and c.enter < t0 <= c.exit + 0]
+
+
+def assert_nearly(got, want, edge):
+    """Equal, but for what a call across the window's begin encloses."""
+    if not edge:
+        assert +got == +want
+        return
+    difference = sum(((+want) - (+got)).values()) + sum(((+got) - (+want)).values())
+    assert difference <= 2 * len(edge), (got, want, edge)
+
+
+def test_a_runtime_that_bypasses_the_drivers_exports(hb, engine):
+    """Launches move to the runtime, with a note, and those before that were counted are the loss, exactly. What calls the
+    driver's exported function by itself goes on being seen there."""
+    e = engine(workers=2, env={"HB_SIM_INNER": "1"})
+    path, running = hb.open("-p", e.pid, "-d", "6s")
+    answered(e.load(seconds=3))
+    window = hb.read(path, running)
+    probed = {**exact.AUTO, ("runtime", "cudaLaunchKernel"): False, ("runtime", "cudaGraphLaunch"): False}
+    made = exact.in_window(window, e.log(), probed)
+    recorded = window.by("layer", "name")
+    loss = exact.losses(window)
+    late = loss.pop("late")
+    assert not loss, loss
+    moved = {("runtime", "cudaLaunchKernel"), ("runtime", "cudaGraphLaunch")}
+    assert made[("runtime", "cudaLaunchKernel")] > 0 and made[("driver", "cuLaunchKernel")] > 0
+    for key in set(made) - moved:
+        assert recorded[key] == made[key], key
+    assert sum(made[k] - recorded[k] for k in moved) == late > 0
+    assert all(recorded[k] > late / 10 for k in moved)
+    notes = [n["text"] for n in window.of("note") if n["level"] == "warning"]
+    assert {p for p in e.workers if any(f"pid {p}:" in t and "at the runtime from now on" in t for t in notes)} == set(e.workers)
+    assert not [r for r in window.of("accel") if r.get("inner")]

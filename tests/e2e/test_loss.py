@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""What is lost is counted exactly, and a killed tool leaves target, kernel and file in order (simulated accelerator)."""
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from lib import exact, kernel, paths
+from lib.engine import answered
+from lib.processes import wait_for
+from lib.tool import OK
+
+
+def stall(running, seconds):
+    """The collector stands still: what is made meanwhile must go into the ring or into the loss."""
+    os.kill(running.pid, signal.SIGSTOP)
+    time.sleep(seconds)
+    os.kill(running.pid, signal.SIGCONT)
+
+
+def test_small_ring_under_the_engine(hb, engine):
+    e = engine(workers=2, storm=400)
+    path, running = hb.open("-p", e.pid, "-d", "6s", "--buffer", "64KiB")
+    client = e.load(seconds=3)
+    wait_for(lambda: "ttft_ns" in client.output(), timeout=30, what="the first answer")
+    stall(running, 0.5)
+    answered(client)
+    window = hb.read(path, running)
+    made = sum(exact.in_window(window, e.log()).values())
+    loss = exact.losses(window)
+    assert loss.pop("ring_full") > 0
+    assert not loss, loss
+    assert len(window.of("accel")) + exact.lost(window, "ring_full") == made
+    # What is there is what was made: no record twice, none out of nothing.
+    recorded = window.by("layer", "name")
+    made_by = exact.in_window(window, e.log())
+    assert all(n <= made_by[key] for key, n in recorded.items())
+
+
+def test_small_ring_under_a_storm(hb, workload):
+    """About a million calls a second, far more than 64 KiB a CPU can hold while the collector stands still."""
+    target = workload("storm", "--lib", paths.built("sim", "libcuda.so.1"), "--mix", "--wait", "--ms", 1500,
+                      ready='"ready"', stdin=subprocess.PIPE)
+    path, running = hb.open("-p", target.pid, "-d", "5s", "--buffer", "64KiB")
+    target.popen.stdin.write(b"\n")
+    target.popen.stdin.flush()
+    time.sleep(0.5)
+    stall(running, 0.3)
+    wait_for(lambda: '"done"' in target.output(), timeout=30, what="the storm's end")
+    window = hb.read(path, running)
+    counts = json.loads(next(l for l in target.output().splitlines() if '"counts"' in l))["counts"]
+    del counts["cuEventRecord"]  # off in the tables
+    recorded = window.calls()
+    loss = exact.losses(window)
+    lost = loss.pop("ring_full")
+    assert not loss and lost > 0
+    # Each of the two threads allocates once on either side before its calls.
+    assert sum(recorded.values()) + lost == sum(counts.values()) + 4
+    assert all(recorded[k] <= n for k, n in counts.items())
+
+
+# ---- SIGKILL -----------------------------------------------------------------------------------------------------------
+
+
+def readable(hb, part):
+    """What a killed tool wrote: report and export print what there is."""
+    report = hb.run("report", part, code=OK)
+    assert "incomplete" in report.out + report.err or "not finished" in report.out + report.err, report
+    window = hb.window(part)
+    assert window.head["complete"] is False
+    return window
+
+
+# The kernel closes single uprobes one after the other, a tenth of a second each: the older way is slower to come clean.
+@pytest.mark.parametrize("mode,workers,delays,clean", [
+    ([], 2, (0, 0.05, 0.15, 0.25, 0.35, 0.5, 0.7, 0.9, 1.2, 1.5), 10),
+    (["--single-uprobes"], 1, (0.2, 0.4, 0.8, 1.5), 40)], ids=["multi", "single"])
+def test_killed_at_any_moment(hb, engine, mode, workers, delays, clean):
+    """At delays over attach and window, under load: the engine answers on, and soon the kernel is clean."""
+    e = engine(workers=workers)
+    client = e.load(seconds=240)
+    wait_for(lambda: "ttft_ns" in client.output(), timeout=30, what="the first answer")
+    parts = 0
+    for i, delay in enumerate(delays):
+        before = kernel.Snapshot()
+        path = os.path.join(hb.folder, f"killed-{i}.hbw")
+        running = hb.start("trace", "-p", e.pid, "-d", "60s", "-o", path, *mode)
+        time.sleep(delay)
+        assert running.popen.poll() is None, running.wait()
+        calls, answers = e.calls(), client.output().count("ttft_ns")
+        running.kill()
+        running.wait()
+        left = before.wait_clean(clean)
+        assert not left, (delay, left)
+        assert not os.path.exists(path)
+        if os.path.exists(path + ".part"):
+            parts += os.path.getsize(path + ".part") > 0 and readable(hb, path + ".part") is not None
+        wait_for(lambda c=calls: e.calls() > c, what="the engine's next call")
+        wait_for(lambda a=answers: client.output().count("ttft_ns") > a, timeout=20, what="the next answer")
+    assert parts, "no kill came after the window had begun"
+    assert client.running()
+    client.signal(signal.SIGTERM)
+    assert len(e.one()) == 4
