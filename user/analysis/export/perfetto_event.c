@@ -24,14 +24,19 @@ static void name(struct hb_pf *p, const char *s)
 	hb_pb__uint(&p->body, PB_EVENT_NAME_IID, hb_pf__string(p, HB_PF_NAME, s));
 }
 
+static void stable_name(struct hb_pf *p, const char *s)
+{
+	hb_pb__uint(&p->body, PB_EVENT_NAME_IID, hb_pf__stable(p, HB_PF_NAME, s));
+}
+
 static void category(struct hb_pf *p, const char *s)
 {
-	hb_pb__uint(&p->body, PB_EVENT_CATEGORY_IID, hb_pf__string(p, HB_PF_CATEGORY, s));
+	hb_pb__uint(&p->body, PB_EVENT_CATEGORY_IID, hb_pf__stable(p, HB_PF_CATEGORY, s));
 }
 
 static void note_int(struct hb_pf *p, const char *key, unsigned type, u64 v)
 {
-	u32 iid = hb_pf__string(p, HB_PF_ANNOTATION, key);
+	u32 iid = hb_pf__stable(p, HB_PF_ANNOTATION, key);
 	size_t at = hb_pb__open(&p->body, PB_EVENT_ANNOTATION);
 
 	hb_pb__uint(&p->body, NOTE_NAME_IID, iid);
@@ -42,6 +47,11 @@ static void note_int(struct hb_pf *p, const char *key, unsigned type, u64 v)
 static void note_text(struct hb_pf *p, const char *key, const char *s)
 {
 	note_int(p, key, NOTE_STRING_IID, hb_pf__string(p, HB_PF_VALUE, s));
+}
+
+static void note_word(struct hb_pf *p, const char *key, const char *s)
+{
+	note_int(p, key, NOTE_STRING_IID, hb_pf__stable(p, HB_PF_VALUE, s));
 }
 
 static void note_known(struct hb_pf *p, const char *key, u64 v)
@@ -75,7 +85,7 @@ static void callstack(struct hb_pf *p, u32 raw)
 	hb_pb__uint(&p->body, PB_EVENT_CALLSTACK_IID, iid);
 	s = hb_window__stack(p->w, p->task->pid, raw);
 	if (s.state == HB_STACK_TRUNCATED || s.state == HB_STACK_BROKEN)
-		note_text(p, "stack_state", words[s.state]);
+		note_word(p, "stack_state", words[s.state]);
 }
 
 /* ---- accelerator calls ---- */
@@ -90,14 +100,14 @@ static void accel_size(struct hb_pf *p, const struct hb_probe_row *row, const st
 		note_known(p, "elements", a->bytes);
 		note_known(p, "bytes", word ? a->bytes * size : 0);
 		if (word)
-			note_text(p, "datatype", word);
+			note_word(p, "datatype", word);
 		return;
 	}
 	note_known(p, "bytes", a->bytes);
 	if (row->cls == HB_CLASS_COPY && a->kind)
 		word = hb_decode__copy_kind(api, a->kind);
 	if (word)
-		note_text(p, "kind", word);
+		note_word(p, "kind", word);
 	else
 		note_known(p, "kind", a->kind);
 }
@@ -114,7 +124,7 @@ static void accel(struct hb_pf *p, const struct hb_pf_event *ev, const void *rec
 	const struct hb_probe_row *row = hb_window__probe(p->w, a->probe);
 
 	row = row ? row : &none;
-	name(p, row->name ? hb_window__string(p->w, row->name) : "?");
+	stable_name(p, row->name ? hb_window__string(p->w, row->name) : "?");
 	category(p, row->api ? hb_window__string(p->w, row->api) : "?");
 	category(p, hb_word(HB_WORDS_CLASS, row->cls));
 	if (a->gx)
@@ -145,7 +155,7 @@ static void offcpu_waker(struct hb_pf *p, const struct hb_rec_offcpu *o)
 
 	if (!o->waker)
 		return;
-	note_text(p, "waker_context", hb_word(HB_WORDS_WCTX, o->wctx));
+	note_word(p, "waker_context", hb_word(HB_WORDS_WCTX, o->wctx));
 	if (call)
 		note_text(p, "waker_syscall", call);
 	if (!hb_label__has_waker(o))
@@ -163,7 +173,7 @@ static void offcpu(struct hb_pf *p, const struct hb_pf_event *ev, const void *re
 
 	name(p, hb_label__offcpu(o, text, sizeof(text)));
 	category(p, "offcpu");
-	note_text(p, "state", hb_word(HB_WORDS_TSTATE, o->state));
+	note_word(p, "state", hb_word(HB_WORDS_TSTATE, o->state));
 	note_known(p, "runnable_ns", o->ready);
 	if (chan)
 		note_text(p, "chan", chan);
@@ -177,7 +187,7 @@ static void offcpu(struct hb_pf *p, const struct hb_pf_event *ev, const void *re
 static void runnable(struct hb_pf *p, const struct hb_pf_event *ev, const void *record)
 {
 	(void)record;
-	name(p, "runnable");
+	stable_name(p, "runnable");
 	category(p, "offcpu");
 	if (ev->flow)
 		hb_pb__fixed64(&p->body, PB_EVENT_FLOW_END, HB_PF_FLOW_WAKE | ev->flow);

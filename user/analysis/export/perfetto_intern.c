@@ -93,9 +93,8 @@ static struct string *find(struct hb_pf *p, const char *s)
 	}
 }
 
-u32 hb_pf__string(struct hb_pf *p, enum hb_pf_use use, const char *s)
+static u32 number_of(struct hb_pf *p, enum hb_pf_use use, struct string *t)
 {
-	struct string *t = find(p, s);
 	size_t at;
 
 	if (!t) {
@@ -107,9 +106,25 @@ u32 hb_pf__string(struct hb_pf *p, enum hb_pf_use use, const char *s)
 	t->seq[use] = p->seq;
 	at = hb_pb__open(&p->interned, table_of[use]);
 	hb_pb__uint(&p->interned, IID, t->iid);
-	hb_pf__text(&p->interned, STRING, s);
+	hb_pf__text(&p->interned, STRING, t->text);
 	hb_pb__close(&p->interned, at);
 	return t->iid;
+}
+
+u32 hb_pf__string(struct hb_pf *p, enum hb_pf_use use, const char *s)
+{
+	return number_of(p, use, find(p, s));
+}
+
+u32 hb_pf__stable(struct hb_pf *p, enum hb_pf_use use, const char *s)
+{
+	struct hb_pf_known *k = &p->known[hb_hash64((uintptr_t)s) % HB_PF_KNOWN];
+
+	if (k->at != s) {
+		k->at = s;
+		k->string = find(p, s);
+	}
+	return number_of(p, use, k->string);
 }
 
 /* Parts of a path are joined with a slash before each. */

@@ -95,6 +95,12 @@ struct hb_pf_thread {
 	unsigned char *record;
 };
 
+#define HB_PF_KNOWN 256
+struct hb_pf_known { /* strings that do not move are found by their address */
+	const char *at;
+	void *string;
+};
+
 struct hb_pf {
 	struct hb_window *w;
 	FILE *file;
@@ -113,6 +119,7 @@ struct hb_pf {
 	struct hb_pf_thread *thread; /* by task index */
 
 	struct hb_rows strings;
+	struct hb_pf_known known[HB_PF_KNOWN];
 	struct hb_buf frames;	    /* u32 by location id: sequence that has it */
 	struct hb_map *stacks;	    /* of this sequence: user << 32 | kernel -> iid */
 	const struct hb_task *task; /* of this sequence */
@@ -124,6 +131,8 @@ struct hb_pf {
 
 /* Numbers of a sequence's tables; what it has not used yet is added to `interned`. */
 u32 hb_pf__string(struct hb_pf *p, enum hb_pf_use use, const char *s);
+/* The same, faster, for a string that stays where it is until the end: a literal, a word, the window's. */
+u32 hb_pf__stable(struct hb_pf *p, enum hb_pf_use use, const char *s);
 u32 hb_pf__stack(struct hb_pf *p, u32 raw, u32 kraw); /* 0: no frames */
 /* A fresh sequence has empty tables. False: out of memory. */
 bool hb_pf__intern_begin(struct hb_pf *p);
