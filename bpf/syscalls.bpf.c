@@ -54,10 +54,29 @@ static __always_inline void syscall_emit(void *ctx, const struct hb_entered *e, 
 	s->a3 = e->args[3];
 	s->a4 = e->args[4];
 	s->a5 = e->args[5];
-	s->stack = hb_syscall_stacks ? hb_stack__take(ctx, HB_TYPE_syscall, BPF_F_USER_STACK, HB_STACK_CALL) : 0;
+	s->stack =
+	    hb_syscall_stacks ? hb_stack__take(ctx, HB_TYPE_syscall, BPF_F_USER_STACK, HB_STACK_CALL) : 0;
 	s->sysno = e->sysno;
 	s->pad = 0;
 	HB_SUBMIT(s);
+}
+
+/* Calls entered minus calls returned from: what is left at the end of a window was in flight, or died with
+ * its thread. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, s64);
+} open_syscalls SEC(".maps");
+
+static __always_inline void syscall_opened(s64 by)
+{
+	u32 zero = 0;
+	s64 *n = bpf_map_lookup_elem(&open_syscalls, &zero);
+
+	if (n)
+		__sync_fetch_and_add(n, by);
 }
 
 SEC("?tp_btf/sys_enter")
@@ -79,6 +98,8 @@ int sys_enter(u64 *ctx)
 	e->ts = bpf_ktime_get_ns();
 	if (hb_call__class(e->sysno) & HB_CALL_GONE)
 		syscall_emit(ctx, e, 0, 0);
+	else
+		syscall_opened(1);
 	return 0;
 }
 
@@ -109,5 +130,6 @@ int sys_exit(u64 *ctx)
 	}
 	syscall_emit(ctx, e, bpf_ktime_get_ns() - e->ts, (s64)ctx[1]);
 	e->ts = 0;
+	syscall_opened(-1);
 	return 0;
 }

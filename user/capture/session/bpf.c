@@ -327,6 +327,11 @@ u64 hb_bpf__open_calls(const struct hb_bpf *b)
 	return hb_probes__open_calls(bpf_map__fd(b->skel->maps.open_calls));
 }
 
+u64 hb_bpf__open_syscalls(const struct hb_bpf *b)
+{
+	return hb_probes__open_calls(bpf_map__fd(b->skel->maps.open_syscalls));
+}
+
 u64 hb_bpf__ring_losses(const struct hb_bpf *b)
 {
 	size_t n;

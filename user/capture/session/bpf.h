@@ -27,8 +27,8 @@ int hb_bpf__sample_prog(const struct hb_bpf *b);
 int hb_bpf__load_probes(struct hb_bpf *b, const struct hb_plan *p, u32 first, struct hb_error *e);
 /* Adds a process to the target set: from now on its events are recorded. */
 int hb_bpf__add_target(struct hb_bpf *b, u32 pid, const struct hb_target_cfg *cfg);
-/* Accelerator calls are recorded from the returned moment (monotonic ns) on, in all targets alike; before, none are. It
- * has passed on return. */
+/* Accelerator calls are recorded from the returned moment (monotonic ns) on, in all targets alike; before,
+ * none are. It has passed on return. */
 u64 hb_bpf__begin_calls(struct hb_bpf *b);
 /* The same for the end. */
 u64 hb_bpf__end_calls(struct hb_bpf *b);
@@ -44,6 +44,7 @@ void hb_bpf__sums(const struct hb_bpf *b, u32 n, u64 *hits, u64 *inner);
 void hb_bpf__silent(const struct hb_bpf *b, u32 n, u64 *silent);
 /* Timed calls that were entered and have not returned. */
 u64 hb_bpf__open_calls(const struct hb_bpf *b);
+u64 hb_bpf__open_syscalls(const struct hb_bpf *b); /* the same of system calls (--syscalls all) */
 /* Records lost to full rings so far. */
 u64 hb_bpf__ring_losses(const struct hb_bpf *b);
 /* Calls fn for each non-zero loss counter. */
