@@ -231,10 +231,24 @@ const char *hb_process__denied_remedy(void)
 		   : "run as root, or with CAP_SYS_PTRACE";
 }
 
+static bool out_of_fds(void)
+{
+	int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return errno == EMFILE || errno == ENFILE;
+	close(fd);
+	return false;
+}
+
 static int refuse(const struct hb_process *p, u32 pid, struct hb_error *e)
 {
 	u32 tgid = p ? 0 : hb_thread__pid(pid);
 
+	if (!p && out_of_fds())
+		return hb_error__set(e, HB_EXIT_FAILED, -EMFILE,
+				     "process %u cannot be read: out of file descriptors; raise `ulimit -n`",
+				     pid);
 	if (tgid && tgid != pid)
 		return hb_error__set(e, HB_EXIT_TARGET, -ESRCH,
 				     "%u is a thread of process %u; name the process", pid, tgid);
