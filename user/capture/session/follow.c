@@ -435,7 +435,9 @@ static void fill_task(struct hb_task *t, void *arg)
 	pthread_mutex_unlock(&s->procs_lock);
 }
 
-/* thread, process, exec, rename: the name is the record's COMM member, found by its role. */
+/* thread, process, exec, rename: the name is the record's COMM member, found by its role. The rings are read
+ * one after the other, so the fork on one CPU may come after the exec on another: the latest by time counts.
+ */
 static void on_name(const struct hb_wire *w, const void *payload, void *arg)
 {
 	struct hb_session *s = arg;
@@ -444,6 +446,9 @@ static void on_name(const struct hb_wire *w, const void *payload, void *arg)
 	u16 idx = hb_collect__task(s->collect, w->pid, w->tid);
 	char comm[17] = "";
 
+	if (w->ts < s->named[idx])
+		return;
+	s->named[idx] = w->ts;
 	for (unsigned i = 0; i < t->n_fields; i++)
 		if (t->fields[i].role == HB_ROLE_COMM)
 			memcpy(comm, (const char *)payload + t->fields[i].offset, 16);

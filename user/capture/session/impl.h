@@ -88,6 +88,7 @@ struct hb_session {
 
 	struct stack_key *stacks; /* distinct stacks seen, appended by the pump under collect_lock */
 	u32 n_stacks, cap_stacks;
+	u64 named[UINT16_MAX + 1]; /* by task: time of the record its name is from */
 
 	u64 begin, end; /* of the window, monotonic ns */
 	u64 attach_ns, detach_ns;
