@@ -58,7 +58,7 @@ def test_hta_reads_it(traced, oracle):
         ns[f"{CATEGORY[r['layer']]} {r['name']}"] += r.get("dur", 0)
     for r in window.of("syscall"):
         want[f"syscall {r['name']}"] += 1
-    assert want["cuda_runtime cudaLaunchKernel"] > 500 and want["cuda_runtime cudaStreamSynchronize"] > 500
+    assert want["cuda_runtime cudaLaunchKernel"] > 100 and want["cuda_runtime cudaStreamSynchronize"] > 100
     assert {k: v for k, v in found["rows"].items() if not k.startswith("offcpu")} == want
     assert sum(v for k, v in found["rows"].items() if k.startswith("offcpu")) == len(window.of("offcpu"))
     assert {k: found["ns"][k] for k in ns} == ns

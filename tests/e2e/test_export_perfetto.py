@@ -74,7 +74,7 @@ def test_every_record_is_there_to_the_nanosecond(traced):
     window, trace = traced
     apis = {r["api"] for r in window.of("accel")}
     calls = timed(window, "accel", lambda r: r["name"])
-    assert sum(calls.values()) > 5000
+    assert sum(calls.values()) > 1000
     assert shown(trace, lambda c: c[0] in apis) == calls
     assert shown(trace, lambda c: c == ["syscall"]) == timed(window, "syscall", lambda r: r["name"])
     sleeps = shown(trace, lambda c: c == ["offcpu"])
@@ -111,7 +111,7 @@ def test_calls_inside_calls_are_linked(traced):
             outer[r["tid"]].append((r["ts"], r["ts"] + r["dur"]))
     inside = [r for r in window.of("accel", inner=True)
               if any(b <= r["ts"] and r["ts"] + r.get("dur", 0) <= e for b, e in outer[r["tid"]])]
-    assert len(inside) > 1000
+    assert len(inside) > 200
     flows = [f for f in trace["flows"] if f["from"]["cat"][0] != "wake"]
     assert len(flows) == len(inside)
     for f in flows:
@@ -121,9 +121,9 @@ def test_calls_inside_calls_are_linked(traced):
 
 
 def test_wake_ups_are_linked(hb, start, oracle):
-    """From the waker's thread, when it woke, to the runnable part of the sleep."""
+    """From the waker's thread, when it woke, to the runnable part of the sleep, which is inside of its call."""
     target = start([sys.executable, "-c", PAIR], ready="ready")
-    path, _ = hb.trace("-p", target.pid, "-F", "199")
+    path, _ = hb.trace("-p", target.pid, "--syscalls", "all")
     window, trace = hb.window(path), decoded(hb, oracle, path)
     begin, known = window.head["start_ns"], {}
     for r in window.of("offcpu"):
@@ -131,16 +131,13 @@ def test_wake_ups_are_linked(hb, start, oracle):
         if waker and waker["context"] in TASK_CONTEXTS and waker["comm"] != "?" and r["state"] != "R":
             known[(r["tid"], begin + r["ts"] + r["dur"] - r["runnable_ns"])] = waker["tid"]
     flows = [f for f in trace["flows"] if f["from"]["cat"] == ["wake"]]
-    assert len(known) > 500
+    assert len(known) > 100
     assert {(f["to"]["tid"], f["to"]["ts"]): f["from"]["tid"] for f in flows} == known
     assert all(f["from"]["ts"] + 1 == f["to"]["ts"] and f["to"]["name"] == "runnable" for f in flows)
     assert len({f["from"]["tid"] for f in flows} & window.pids()) == 2, "both processes wake each other"
-
-
-def test_a_wait_contains_its_sleep(traced):
-    _, trace = traced
-    parents = {e["parent"] for e in trace["slices"] if e["name"] == "off-CPU futex"}
-    assert parents & {"cudaStreamSynchronize", "cuStreamSynchronize", "futex"}, parents
+    parents = collections.Counter(e["parent"] for e in trace["slices"] if e["name"] == "off-CPU recvfrom")
+    assert parents["recvfrom"] > 100
+    assert sum(parents.values()) - parents["recvfrom"] <= 2 * 2  # calls that began or ended outside the window
     assert {e["parent"] for e in trace["slices"] if e["name"] == "runnable"} <= {
         e["name"] for e in trace["slices"] if e["cat"] == ["offcpu"]}
 
