@@ -192,6 +192,17 @@ static int plan_and_attach(struct hb_session *s, struct hb_process *p, u64 born,
 	return hb_arrival__begin(s, find_proc(s, p->pid), e);
 }
 
+/* A debugger that sets a breakpoint where a probe lies saves the probe's instruction as the program's own,
+ * and puts it back when all probes are gone: the target then dies of SIGTRAP. */
+static void warn_of_debugger(struct hb_session *s, const struct hb_process *p)
+{
+	if (p->tracer && may_remark(s))
+		hb_warn("pid %u is being debugged (by pid %u): set no breakpoints in probed functions while "
+			"the window "
+			"is open",
+			p->pid, p->tracer);
+}
+
 int hb_session__follow(struct hb_session *s, u32 pid, enum hb_how how, u64 born, struct hb_error *e)
 {
 	struct hb_process *p;
@@ -207,6 +218,7 @@ int hb_session__follow(struct hb_session *s, u32 pid, enum hb_how how, u64 born,
 		hb_process__free(p);
 		return err;
 	}
+	warn_of_debugger(s, p);
 	if (s->lock && how != HB_HOW_PRESENT)
 		hb_target_lock__add(s->lock, pid);
 	err = plan_and_attach(s, p, born, e);

@@ -169,7 +169,7 @@ static int read_stat(struct hb_process *p)
 
 static int read_status(struct hb_process *p)
 {
-	u64 tgid = p->pid, nspid = p->pid, seccomp = 0, uid = 0;
+	u64 tgid = p->pid, nspid = p->pid, seccomp = 0, uid = 0, tracer = 0;
 	int err;
 	char *text = hb_procfs__read(p->pid, "status", 65536, NULL, &err);
 
@@ -179,10 +179,12 @@ static int read_status(struct hb_process *p)
 	hb_procfs__status(text, "NSpid", true, &nspid);
 	hb_procfs__status(text, "Seccomp", false, &seccomp);
 	hb_procfs__status(text, "Uid", false, &uid);
+	hb_procfs__status(text, "TracerPid", false, &tracer);
 	free(text);
 	p->nspid = (u32)nspid;
 	p->seccomp = (int)seccomp;
 	p->uid = (uid_t)uid;
+	p->tracer = (u32)tracer;
 	return tgid == p->pid ? 0 : -ESRCH; /* a thread has a folder in /proc too */
 }
 

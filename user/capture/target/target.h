@@ -27,6 +27,7 @@ struct hb_process {
 	char *exe, *cmdline, *cgroup, *container; /* "" when unknown; container: id guessed from the cgroup */
 	int is_32bit;				  /* 1: not an x86-64 ELF */
 	int seccomp;				  /* 0, 1 strict, 2 filter */
+	u32 tracer;				  /* pid of a debugger; 0: none */
 	u32 n_threads;
 	uid_t uid;   /* real user, as numbered in our user namespace */
 	u64 rss;     /* bytes */
@@ -65,8 +66,8 @@ u32 hb_thread__pid(u32 tid);
 u32 *hb_process__all(u32 *n);
 /* True when the pids we see are those that BPF sees: we and our /proc are in the initial pid namespace. */
 bool hb_target__initial_pidns(void);
-/* 0, or -ENOENT with a sentence (exit 4) when no proc file system is mounted on /proc: without one every process would
- * seem to be gone. */
+/* 0, or -ENOENT with a sentence (exit 4) when no proc file system is mounted on /proc: without one every
+ * process would seem to be gone. */
 int hb_target__need_proc(struct hb_error *e);
 
 /* What an operator asked for: exactly one of pids, cgroup, name. */
