@@ -21,10 +21,10 @@ def late(hb, workload, tmp_path):
     folder = str(tmp_path / "truth")
     os.mkdir(folder)
 
-    def run(*args, mode=()):
+    def run(*args):
         target = workload("accel_loop", "--lib", paths.built("sim", RUNTIME), "--wait", "--rate", 1000, *args, ready='"ready"',
                           stdin=subprocess.PIPE, env={"HB_SIM_TRUTH": folder})
-        path, running = hb.open("-p", target.pid, "-d", "60s", *mode)
+        path, running = hb.open("-p", target.pid, "-d", "60s")
         target.popen.stdin.write(b"\n")
         target.popen.stdin.flush()
         wait_for(lambda: '"done"' in target.output() or not target.running(), timeout=60, what="the end of the calls")
@@ -61,9 +61,8 @@ def assert_loss_is_late(window):
     assert not loss, loss
 
 
-@pytest.mark.parametrize("mode", [[], ["--single-uprobes"]], ids=["multi", "single"])
-def test_libraries_loaded_in_the_window(late, mode):
-    target, window, log = late("--launches", 2000, "--copies", 300, "--syncs", 300, "--driver-launches", 100, mode=mode)
+def test_libraries_loaded_in_the_window(late):
+    target, window, log = late("--launches", 2000, "--copies", 300, "--syncs", 300, "--driver-launches", 100)
     assert_exact_since_probed(window, log, target.pid, 500)
     assert_loss_is_late(window)
     assert {"libcuda.so.1", RUNTIME} <= {os.path.basename(r["file"]) for r in window.of("probed") if r["late_ns"] > 0}

@@ -10,6 +10,7 @@ loss `unfinished`.
 import collections
 import os
 import re
+import struct
 import sys
 
 from . import paths
@@ -60,6 +61,14 @@ def losses(window, of="accel"):
         if r.get("of", of) == of:
             out[r["cause"]] += r["count"]
     return dict(out)
+
+
+def calling(folder, calls=300):
+    """True once the processes that log into this folder have made so many calls; a condition to wait for."""
+    try:
+        return len(truth.read(folder)) > calls
+    except (ValueError, struct.error):
+        return False  # a file that is just being made
 
 
 def _stamped(log):

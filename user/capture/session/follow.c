@@ -419,7 +419,7 @@ void hb_session__handle_mmaps(struct hb_session *s)
 void hb_session__check_live(struct hb_session *s)
 {
 	for (u32 i = 0; i < s->n_procs; i++)
-		if (s->procs[i].live && kill((pid_t)s->procs[i].p->pid, 0) && errno == ESRCH)
+		if (s->procs[i].live && hb_process__exited(s->procs[i].p->pid))
 			mark_dead(s, s->procs[i].p->pid);
 }
 

@@ -167,6 +167,19 @@ static int read_stat(struct hb_process *p)
 	return 0;
 }
 
+bool hb_process__exited(u32 pid)
+{
+	struct hb_stat st;
+	int err = 0;
+	char *text = hb_procfs__read(pid, "stat", 4096, NULL, &err);
+	bool known = text && hb_procfs__stat(text, &st);
+
+	free(text);
+	if (!known)
+		return err == -ENOENT || err == -ESRCH;
+	return (st.state == 'Z' || st.state == 'X') && st.threads <= 1;
+}
+
 static int read_status(struct hb_process *p)
 {
 	u64 tgid = p->pid, nspid = p->pid, seccomp = 0, uid = 0, tracer = 0;

@@ -58,6 +58,8 @@ int hb_process__open_path(const struct hb_process *p, const struct hb_mapping *m
 
 /* tids of a process: malloc'ed array, n set; NULL when gone. */
 u32 *hb_process__threads(u32 pid, u32 *n);
+/* It is gone, or a zombie without other threads: its parent only has not asked for it yet. */
+bool hb_process__exited(u32 pid);
 /* Innermost-namespace tid and name of a thread; 0 or -errno. */
 int hb_thread__read(u32 pid, u32 tid, u32 *nstid, char comm[16]);
 /* Process of a thread (Tgid), 0 when gone. */
