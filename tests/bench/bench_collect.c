@@ -257,7 +257,7 @@ static void print(const struct rig *r, struct outcome *out, double unit)
 		       100 * bench__at(&o->lost, 1), 100 * bench__at(&o->cpu, .5), ns, ns / unit,
 		       bench__at(&o->bytes, .5));
 		if (rates[i] == 1e6)
-			met = bench__at(&o->lost, 1) == 0 && bench__at(&o->rate, .0) > .98e6;
+			met = bench__at(&o->lost, 1) == 0 && bench__at(&o->rate, .5) > .98e6;
 	}
 	getrusage(RUSAGE_SELF, &u);
 	printf(

@@ -121,7 +121,7 @@ def compare(engine, tmp, pairs):
                   f" traced/untraced x{on.text(1, '%.3f')}, control/untraced x{same.text(1, '%.3f')}")
     print(f"  the tool: CPU {cpu.median:.1%} of one core, peak RSS {rss.at(1) / (1 << 20):.1f} MiB, {size.median:.0f} records/s,"
           f" lost at most {lost.at(1):.0f} in a window")
-    target("RSS of the collector at most 200 MB at default buffers", rss.at(1) <= 200e6, engine.name.split(",")[0])
+    target("RSS of the collector at most 200 MB at default buffers", rss.at(1) <= 200e6, engine.name.split(" (")[0])
 
 
 def window_size(engine, tmp):
