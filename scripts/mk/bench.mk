@@ -17,7 +17,7 @@ BENCH_REPORT ?= 10
 BENCH_EXPORT ?= 3
 BENCH_PY     := HB_BUILD=$(abspath $(B)) python3
 
-.PHONY: bench-build bench-window bench-report bench-export bench-collect bench-trace bench-engine
+.PHONY: bench-build bench-window bench-report bench-export bench-collect bench-trace bench-attach bench-engine
 bench-build: all sim $(BENCH_BIN)
 # Million records and streams written; million records read; million records, or a window file, exported.
 bench-window: bench-build
@@ -30,8 +30,10 @@ bench-collect: bench-build
 	@$(B)/tests/bench/bench_collect
 bench-trace: bench-build
 	@$(BENCH_PY) tests/bench/bench_trace.py
+bench-attach: bench-build
+	@$(BENCH_PY) tests/bench/bench_attach.py
 bench-engine: bench-build
 	@$(BENCH_PY) tests/bench/bench_engine.py
 # In turn also under -j: they would measure each other.
 bench: bench-build
-	@for b in window report export collect trace engine; do echo "== $$b"; $(MAKE) --no-print-directory -s bench-$$b || exit; done
+	@for b in window report export collect trace attach engine; do echo "== $$b"; $(MAKE) --no-print-directory -s bench-$$b || exit; done
