@@ -15,6 +15,7 @@ $(BENCH_BIN): $(B)/%: %.c $(B)/libhb.a
 BENCH_WINDOW ?= 10 3
 BENCH_REPORT ?= 10
 BENCH_EXPORT ?= 3
+BENCH_ATTACH ?= 1 20
 BENCH_PY     := HB_BUILD=$(abspath $(B)) python3
 
 .PHONY: bench-build bench-window bench-report bench-export bench-collect bench-trace bench-attach bench-engine
@@ -31,7 +32,7 @@ bench-collect: bench-build
 bench-trace: bench-build
 	@$(BENCH_PY) tests/bench/bench_trace.py
 bench-attach: bench-build
-	@$(BENCH_PY) tests/bench/bench_attach.py
+	@$(BENCH_PY) tests/bench/bench_attach.py $(BENCH_ATTACH)
 bench-engine: bench-build
 	@$(BENCH_PY) tests/bench/bench_engine.py
 # In turn also under -j: they would measure each other.
