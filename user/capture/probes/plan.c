@@ -515,6 +515,8 @@ bool hb_plan__check(struct hb_plan *p, u32 pid, const u64 *hits, const u64 *inne
 	enum verdict v[N_CHECK_CLASSES];
 	bool moved = false;
 
+	for (u32 i = 0; c && i < c->n_checks; i++)
+		moved |= hb_plan__woken(p, c, c->checks[i]);
 	for (u32 i = 0; c && i < N_CHECK_CLASSES; i++)
 		v[i] = arrival_of(p, c, check_classes[i], hits, inner);
 	for (u32 i = 0; c && i < N_CHECK_CLASSES; i++) {

@@ -119,10 +119,7 @@ static int pick_lib(const struct hb_plan *p, const struct hb_choice *c, const st
 	return n;
 }
 
-/* A file of the check whose probes record by now, because the check found that they have to: in this process,
- * or in another one with the same libraries. What the runtime does of such a class never shows at the driver:
- * both layers together see each operation once. */
-static bool woken(const struct hb_plan *p, struct hb_choice *c, u32 file)
+bool hb_plan__woken(const struct hb_plan *p, struct hb_choice *c, u32 file)
 {
 	const struct hb_plan_file *f = &p->files[file];
 	bool any = false;
@@ -147,7 +144,7 @@ static int choose_lib(struct hb_plan *p, struct hb_choice *c, u32 lib, const str
 	}
 	file = hb_plan__file(p, lib, picks, check, salt);
 	free(picks);
-	if (check && !(file >= 0 && woken(p, c, (u32)file)))
+	if (check && !(file >= 0 && hb_plan__woken(p, c, (u32)file)))
 		return append(&c->checks, &c->n_checks, &c->cap_checks, file);
 	return append(&c->files, &c->n_files, &c->cap_files, file);
 }

@@ -91,6 +91,10 @@ bool hb_plan__has_static(struct hb_plan *p, const struct hb_process *proc, const
 
 /* Fills choice->files and checks from choice->libs. */
 int hb_plan__choose(struct hb_plan *p, struct hb_choice *c);
+/* A file of the check whose probes record by now, because the check found that they have to: in this process,
+ * or in another one with the same libraries, which shares them. Marks the classes as moved. What the runtime
+ * does of such a class never shows at the driver: both layers together see each operation once. */
+bool hb_plan__woken(const struct hb_plan *p, struct hb_choice *c, u32 file);
 /* Remarks about a choice. */
 void hb_plan__explain(struct hb_plan *p, const struct hb_choice *c, const struct hb_process *proc);
 /* The layer that serves a class of a family in this process; -1: none. */

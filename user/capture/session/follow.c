@@ -345,6 +345,13 @@ static bool next_life(struct hb_session *s, u32 *pos, struct life_event *ev)
 	return got;
 }
 
+/* Attaching takes milliseconds a process: a target that forks a thousand times must not make the window
+ * longer. */
+static bool too_late(const struct hb_session *s)
+{
+	return *s->stop || hb_clock__now() - s->begin >= s->o.duration;
+}
+
 void hb_session__handle_life(struct hb_session *s)
 {
 	struct life_event ev;
@@ -357,6 +364,8 @@ void hb_session__handle_life(struct hb_session *s)
 
 		if (ev.type == HB_TYPE_exit)
 			mark_dead(s, ev.pid);
+		else if (too_late(s))
+			lose_stretch(s);
 		else if (ev.type == HB_TYPE_process && !s->o.target.no_children)
 			hb_session__follow(s, ev.pid, HB_HOW_FORKED, ev.ts, &e);
 		else if (ev.type == HB_TYPE_exec)
@@ -402,6 +411,10 @@ static void on_mmap(const struct hb_mmap_event *ev, void *arg)
 		return;
 	if (m->pid == ev->pid && m->ts > ev->ts)
 		return; /* looked after this mapping was made */
+	if (too_late(s)) {
+		lose_stretch(s);
+		return;
+	}
 	m->pid = ev->pid;
 	m->ts = hb_clock__now();
 	hb_session__remap(s, ev->pid, ev->ts, &e);
@@ -409,11 +422,30 @@ static void on_mmap(const struct hb_mmap_event *ev, void *arg)
 		hb_warn("pid %u: %s", ev->pid, e.text);
 }
 
+/* Some events were lost: what they said is in the processes' maps. */
+static void remap_all(struct hb_session *s, u64 since)
+{
+	for (u32 i = 0; i < s->n_procs; i++) {
+		struct hb_error e = {0};
+		u32 pid = s->procs[i].p->pid;
+
+		hb_session__remap(s, pid, since, &e);
+		if (e.err && e.err != -ESRCH)
+			hb_warn("pid %u: %s", pid, e.text);
+	}
+}
+
 void hb_session__handle_mmaps(struct hb_session *s)
 {
 	struct mapped m = {.s = s};
+	u64 now = hb_clock__now(), lost;
 
 	hb_mmap_events__read(s->mmaps, on_mmap, &m);
+	lost = hb_mmap_events__lost(s->mmaps);
+	if (lost != s->mmaps_lost)
+		remap_all(s, s->mmaps_read);
+	s->mmaps_lost = lost;
+	s->mmaps_read = now;
 }
 
 void hb_session__check_live(struct hb_session *s)

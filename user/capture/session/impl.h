@@ -58,6 +58,7 @@ struct hb_session {
 	struct hb_bpf *bpf;
 	struct hb_sampling *sampling;
 	struct hb_mmap_events *mmaps;
+	u64 mmaps_lost, mmaps_read; /* known to be lost; when they were read last */
 	struct hb_window_writer *writer;
 	struct hb_collect *collect;
 	struct hb_resolve *resolve;
@@ -90,7 +91,8 @@ struct hb_session {
 	u32 n_stacks, cap_stacks;
 	u64 named[UINT16_MAX + 1]; /* by task: time of the record its name is from */
 
-	u64 begin, end; /* of the window, monotonic ns */
+	const volatile int *stop; /* the operator wants an end */
+	u64 begin, end;		  /* of the window, monotonic ns */
 	u64 attach_ns, detach_ns;
 	u64 syscall_extra;    /* ns that --syscalls all adds to any system call of a bystander */
 	const char *ended_by; /* sentence for the window and the operator */
