@@ -52,7 +52,7 @@ def test_attached_and_detached_under_load(hb, engine, mode):
     """Calls in flight at an edge: those without a duration belong to the window they begin in, those with one are a loss
     `unfinished` when one of their ends is outside."""
     e = engine(workers=2)
-    client = e.load(seconds=30)
+    client = e.load(seconds=240)
     wait_for(lambda: "ttft_ns" in client.output(), timeout=30, what="the first answer")
     path, running = hb.open("-p", e.pid, "-d", "3s", *mode)
     window = hb.read(path, running)
