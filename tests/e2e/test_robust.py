@@ -210,7 +210,7 @@ def test_very_short_windows(hb, tick, length):
 
 
 def test_again_and_again(hb, tick):
-    """Thirty windows one after the other: each works, and the target does not mind."""
-    for i in range(10):
+    """Windows one right after the other: each works, and the target does not mind."""
+    for _ in range(6):
         hb.run("trace", "-p", tick.pid, "-d", "50ms", "-o", "w.hbw", "--force", "-F", "0", code=OK)
     wait_for(lambda: alive(tick.pid), what="the target")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Servers without an accelerator: redis and nginx under load. Other people's instruments watch the same run: perf trace
 counts system calls, the kernel's schedstat and perf sched say where the time went."""
+import bisect
 import collections
 import http.client
 import json
@@ -89,6 +90,15 @@ def fetch(port, requests):
 # ---- system calls ----------------------------------------------------------------------------------------------
 
 
+def polls(pid):
+    """True while a process is inside poll or ppoll: perf opens its events first, which takes seconds, then polls."""
+    try:
+        with open(f"/proc/{pid}/syscall", encoding="ascii") as f:
+            return f.read().split()[0] in ({"7", "271"} if os.uname().machine == "x86_64" else {"73"})
+    except OSError:
+        return False
+
+
 def perf_trace_counts(text):
     """{system call: times} of the summary of `perf trace -s`."""
     rows = re.findall(r"^\s+([a-z0-9_]+)\s+(\d+)\s+\d+\s+[\d.]+\s", text, re.M)
@@ -99,26 +109,24 @@ def perf_trace_counts(text):
 def perf_trace(start, tmp_path):
     """Starts `perf trace -s` on a process and returns a function that ends it and gives its counts."""
 
-    def begin(pid):
-        out = tmp_path / "perf-trace"
-        p = start([needs("perf", "linux-perf"), "trace", "-s", "-p", pid, "-o", out])
+    def begin(server):
+        pid, out = server.pid, tmp_path / "perf-trace"
+        p = start([needs("perf", "linux-perf"), "trace", "-s", "-m", 2048, "-p", pid, "-o", out])
 
         def watching():
             if not p.running():
                 pytest.skip(f"perf trace does not work here: {p.output().strip()[:200]}")
-            try:
-                fds = [os.readlink(f"/proc/{p.pid}/fd/{n}") for n in os.listdir(f"/proc/{p.pid}/fd")]
-                with open(f"/proc/{p.pid}/wchan", encoding="ascii") as f:
-                    return any("perf_event" in l for l in fds) and "poll" in f.read()
-            except OSError:
-                return False
+            return polls(p.pid)
 
         wait_for(watching, timeout=60, what="perf trace")
 
         def end():
-            p.signal(signal.SIGINT)
+            server.kill()  # perf drops what it has not read yet when it is interrupted, but not when its target ends
             p.wait(60)
-            return perf_trace_counts(out.read_text())
+            text = out.read_text() + p.output()
+            if "LOST" in text:
+                pytest.skip("perf trace lost events of its own: nothing to compare with")
+            return perf_trace_counts(text)
 
         return end
 
@@ -128,15 +136,15 @@ def perf_trace(start, tmp_path):
 def test_every_call_of_nginx_is_counted(hb, nginx, perf_trace):
     """Both watch from before the first request to after the last, and between requests the server sleeps: equal."""
     server, port = nginx
-    end = perf_trace(server.pid)
+    end = perf_trace(server)
     path, _, _ = tracing.around(hb, lambda: fetch(port, REQUESTS), "-p", server.pid, "--syscalls", "all")
     theirs = end()
     w = hb.window(path)
     assert not [r for r in w.loss["rows"] if r.get("of", "syscall") == "syscall" and r["cause"] != "unfinished"], w.loss
     ours = collections.Counter(r["name"] for r in w.of("syscall", pid=server.pid))
     assert ours["recvfrom"] > REQUESTS and ours["writev"] == REQUESTS, ours
-    # The wait that was going on when a watcher came or went is counted by one and not by the other.
-    assert abs(ours.pop("epoll_wait") - theirs.pop("epoll_wait")) <= 1
+    # perf counts the wait that was going on when it came, and the one in which the server died; we none of the two.
+    assert 0 <= theirs.pop("epoll_wait") - ours.pop("epoll_wait") <= 2
     assert ours == theirs
     values = json.loads(hb.run("report", path, "--json", code=OK).out)
     assert {s["syscall"]: s["count"] for s in values["syscalls"] if s["syscall"] != "epoll_wait"} == dict(ours)
@@ -145,8 +153,13 @@ def test_every_call_of_nginx_is_counted(hb, nginx, perf_trace):
 def test_every_reply_of_redis_is_counted(hb, redis, perf_trace):
     """redis has a clock of its own that reads and waits ten times a second; what it writes are its replies alone."""
     server, port = redis
-    end = perf_trace(server.pid)
-    path, _, _ = tracing.around(hb, lambda: benchmark(port, REQUESTS), "-p", server.pid, "--syscalls", "all")
+    end = perf_trace(server)
+
+    def act():
+        benchmark(port, REQUESTS)
+        time.sleep(0.3)  # the server sees the end of the connections
+
+    path, _, _ = tracing.around(hb, act, "-p", server.pid, "--syscalls", "all")
     theirs = end()
     w = hb.window(path)
     ours = collections.Counter(r["name"] for r in w.of("syscall", pid=server.pid))
@@ -319,11 +332,7 @@ def perf_sched(start, tmp_path):
         def watching():
             if not p.running():
                 pytest.skip(f"perf sched does not work here: {p.output().strip()[:200]}")
-            try:
-                with open(f"/proc/{p.pid}/wchan", encoding="ascii") as f:
-                    return os.path.exists(data) and "poll" in f.read()
-            except OSError:
-                return False
+            return os.path.exists(data) and polls(p.pid)
 
         wait_for(watching, timeout=60, what="perf record")
 
@@ -359,18 +368,18 @@ def test_time_agrees_with_perf_sched(hb, redis, perf_sched):
     rows = end()
     w = hb.window(path)
     # a row of timehist: it went off at that time, having been asleep, runnable, running before
-    inside = [r for r in rows if span["begin"] <= r[0] - r[3] < span["end"]]
+    theirs = sorted((r[0] - r[3], r[1]) for r in rows if r[1])  # back on a CPU at, after having been off for
     start = w.head["start_ns"]
-    mine = [r for r in w.of("offcpu", tid=main) if span["begin"] <= start + r["ts"] + r["dur"] < span["end"]]
-    assert len(mine) > 1000 and abs(len(mine) - len(inside)) <= 2, (len(mine), len(inside))
-    waited, delay = sum(r[1] for r in inside), sum(r[2] for r in inside)  # perf's wait time contains its delay
-    ours, ours_delay = sum(r["dur"] for r in mine), sum(r["runnable_ns"] for r in mine)
-    print(f"perf sched: off {waited / 1e6:.2f} runnable {delay / 1e6:.2f}; ours: {ours / 1e6:.2f} {ours_delay / 1e6:.2f}; "
-          f"{len(mine)} sleeps")
-    longest = max(r["dur"] for r in mine)  # the sleep that one of the two cuts off
-    assert abs(ours - waited) <= 0.01 * waited + 2 * longest
-    # perf's clock starts when the thread is in the queue of its CPU, ours when the waker calls
-    assert delay <= ours_delay + 1000 * len(mine)
+    mine = [(start + r["ts"] + r["dur"], r["dur"]) for r in w.of("offcpu", tid=main)]
+    mine = [m for m in mine if span["begin"] <= m[0] < span["end"]]
+    assert len(mine) > 1000
+    pairs = []
+    for back, off in mine:
+        i = bisect.bisect_left(theirs, (back, 0))
+        pairs.append((off, min(theirs[max(0, i - 1):i + 1], key=lambda t: abs(t[0] - back), default=(0, 0))[1]))
+    same = [p for p in pairs if abs(p[0] - p[1]) <= 0.05 * p[0] + 50_000]
+    print(f"{len(mine)} sleeps, {len(same)} alike; perf sched: {sum(p[1] for p in pairs) / 1e6:.2f} ms off, ours {sum(p[0] for p in pairs) / 1e6:.2f}")
+    assert len(same) >= 0.95 * len(pairs)
 
 
 # ---- who wakes whom --------------------------------------------------------------------------------------------
