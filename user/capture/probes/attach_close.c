@@ -8,8 +8,11 @@
 #include "base/clock.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -122,27 +125,46 @@ static void close_others(const int *fds, u32 n)
 	syscall(__NR_close_range, (unsigned)at, ~0U, 0);
 }
 
+/* Until we have closed ours: whoever closes last pays. Our death opens the gate too. */
+static void wait_at(int gate)
+{
+	struct pollfd p = {.fd = gate, .events = POLLIN};
+
+	poll(&p, 1, 10000);
+}
+
 /* A grandchild inherits the fds, so that our own exit does not wait for them; it keeps nothing else open (a
  * pipe kept open would hold whoever reads our output) and pays for the closing by exiting. The child between
  * is reaped here. */
 static void leave_to_child(int *fds, u32 n)
 {
+	int gate[2], *keep = malloc((n + 1) * sizeof(*keep));
 	pid_t pid;
 
-	qsort(fds, n, sizeof(*fds), by_value);
+	if (!keep || pipe2(gate, O_CLOEXEC)) {
+		free(keep);
+		return; /* exit will close them, slowly */
+	}
+	memcpy(keep, fds, n * sizeof(*keep));
+	keep[n] = gate[0];
+	qsort(keep, n + 1, sizeof(*keep), by_value);
 	pid = fork();
 	if (pid == 0) {
 		if (fork() == 0) {
 			setsid();
-			close_others(fds, n);
+			close_others(keep, n + 1);
+			wait_at(gate[0]);
 		}
 		_exit(0);
 	}
-	if (pid < 0)
-		return; /* exit will close them, slowly */
-	waitpid(pid, NULL, 0);
-	for (u32 i = 0; i < n; i++)
-		close(fds[i]);
+	if (pid > 0) {
+		waitpid(pid, NULL, 0);
+		for (u32 i = 0; i < n; i++)
+			close(fds[i]);
+	}
+	close(gate[0]);
+	close(gate[1]);
+	free(keep);
 }
 
 static void wait_closed(struct closing *c, u64 deadline)

@@ -323,6 +323,7 @@ int hb_session__run(struct hb_session *s, const volatile int *stop, hb_progress_
 
 	if (err)
 		return err;
+	s->stop = stop;
 	hb_session__introduce(s);
 	hb_session__describe(s);
 	control(s, stop, fn, arg);
