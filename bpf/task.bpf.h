@@ -151,7 +151,9 @@ static __always_inline bool hb_preempt__count(struct task_struct *cur, u32 *coun
 }
 
 #define HB_PREEMPT_SOFTIRQ 0x00000100 /* serving one; multiples of 0x200 only say that they are held off */
-#define HB_PREEMPT_HARDIRQ 0x00ff0000 /* hard interrupt and NMI; they nest inside softirqs */
+/* Hard interrupt and NMI; they nest inside softirqs. Where the count is a 64-bit word these bits only say that interrupts
+ * are held off, and those wanted lie above. Set by user space (hb_kernel_knobs). */
+const volatile u32 hb_preempt_hardirq SEC(".rodata") __weak = 0x00ff0000;
 
 /* Who acts when `cur` is current: enum hb_wctx, without OWN_SEND. */
 static __always_inline u8 hb_context(struct task_struct *cur)
@@ -163,7 +165,7 @@ static __always_inline u8 hb_context(struct task_struct *cur)
 		return HB_WCTX_IDLE;
 	if (!hb_preempt__count(cur, &count))
 		return HB_WCTX_UNKNOWN;
-	if (count & HB_PREEMPT_HARDIRQ)
+	if (count & hb_preempt_hardirq)
 		return HB_WCTX_HARDIRQ;
 	if (bpf_core_field_exists(rt->softirq_disable_cnt))
 		count = BPF_CORE_READ(rt, softirq_disable_cnt);

@@ -77,6 +77,7 @@ static void configure(struct hb_bpf *b, const struct hb_session_opts *o, u64 byt
 	hb_kernel_knobs__read(&knobs);
 	b->skel->bss->hb_calls_from = UINT64_MAX;
 	b->skel->rodata->hb_preempt_off = knobs.preempt_off;
+	b->skel->rodata->hb_preempt_hardirq = knobs.preempt_hardirq;
 	b->skel->rodata->hb_switch_has_state = knobs.switch_has_state;
 	b->skel->rodata->hb_sample_period = hb_sampling__period(o->freq ? o->freq : 1);
 

@@ -45,15 +45,21 @@ static s64 member_offset(const struct btf *btf, u32 type, const char *name)
 }
 
 /* x86: a variable of its own up to 6.1 and again since 6.15, a member of pcpu_hot between. */
-static s64 preempt_off(const struct btf *btf)
+static s64 preempt_off(const struct btf *btf, u32 *hardirq)
 {
 	u32 rq, at, type;
 	s64 member;
 
+	*hardirq = 0x00ff0000;
+
 	if (!percpu_var(btf, "runqueues", &rq, &type))
 		return 0;
-	if (percpu_var(btf, "__preempt_count", &at, &type))
+	if (percpu_var(btf, "__preempt_count", &at, &type)) {
+		/* 64 bits wide (7.3): 8 bits for "interrupts held off" came in below those of interrupts. */
+		if (btf__resolve_size(btf, type) == 8)
+			*hardirq = 0xff000000;
 		return (s64)at - rq;
+	}
 	if (!percpu_var(btf, "pcpu_hot", &at, &type))
 		return 0;
 	member = member_offset(btf, type, "preempt_count");
@@ -80,7 +86,7 @@ int hb_kernel_knobs__read(struct hb_kernel_knobs *k)
 	memset(k, 0, sizeof(*k));
 	if (!btf)
 		return -errno;
-	k->preempt_off = preempt_off(btf);
+	k->preempt_off = preempt_off(btf, &k->preempt_hardirq);
 	k->switch_has_state = switch_has_state(btf);
 	btf__free(btf);
 	return 0;

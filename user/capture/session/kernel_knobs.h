@@ -7,7 +7,8 @@
 #include "schema/schema.h"
 
 struct hb_kernel_knobs {
-	s64 preempt_off;       /* -> .rodata hb_preempt_off; 0: context of wake-ups stays unknown */
+	s64 preempt_off;     /* -> .rodata hb_preempt_off; 0: context of wake-ups stays unknown */
+	u32 preempt_hardirq; /* -> .rodata hb_preempt_hardirq: bits of the count that say "in an interrupt" */
 	bool switch_has_state; /* -> .rodata hb_switch_has_state */
 };
 
