@@ -435,43 +435,44 @@ static __always_inline int leave(struct pt_regs *ctx)
  * tail call keeps the stack of its thread; this one is never made, so the verifier takes it out again. */
 const volatile bool hb_never SEC(".rodata") __weak = false;
 
+/* One for each way to attach: all programs of such a map must be of one. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);
 	__type(value, u32);
-} nothing SEC(".maps");
+} nothing_multi SEC(".maps"), nothing_single SEC(".maps");
 
-static __always_inline void own_stack(struct pt_regs *ctx)
+static __always_inline void own_stack(struct pt_regs *ctx, void *map)
 {
 	if (hb_never)
-		bpf_tail_call(ctx, &nothing, 0);
+		bpf_tail_call(ctx, map, 0);
 }
 
 SEC("?kprobe")
 int accel_entry_multi(struct pt_regs *ctx)
 {
-	own_stack(ctx);
+	own_stack(ctx, &nothing_multi);
 	return enter(ctx);
 }
 
 SEC("?kprobe")
 int accel_return_multi(struct pt_regs *ctx)
 {
-	own_stack(ctx);
+	own_stack(ctx, &nothing_multi);
 	return leave(ctx);
 }
 
 SEC("?uprobe")
 int accel_entry(struct pt_regs *ctx)
 {
-	own_stack(ctx);
+	own_stack(ctx, &nothing_single);
 	return enter(ctx);
 }
 
 SEC("?uretprobe")
 int accel_return(struct pt_regs *ctx)
 {
-	own_stack(ctx);
+	own_stack(ctx, &nothing_single);
 	return leave(ctx);
 }
