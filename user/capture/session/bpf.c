@@ -91,6 +91,13 @@ static int load_error(struct hb_error *e, int err)
 {
 	const char *remedy = "run `herschel-bpf doctor` for what is missing";
 
+	/* The youngest of what all programs need; asked by loading one that uses it. */
+	if (err == -EINVAL &&
+	    libbpf_probe_bpf_helper(BPF_PROG_TYPE_KPROBE, BPF_FUNC_get_attach_cookie, NULL) == 0)
+		return hb_error__set(
+		    e, HB_EXIT_KERNEL, err,
+		    "this kernel is too old: its BPF programs cannot tell one probe from another "
+		    "(bpf_get_attach_cookie); herschel-bpf needs Linux 5.15 or newer");
 	if (err == -EPERM || err == -EACCES)
 		remedy = "run as root, or with CAP_BPF, CAP_PERFMON and CAP_SYS_PTRACE";
 	return hb_error__set(e, HB_EXIT_KERNEL, err, "the kernel refused the BPF programs: %s%s%s%s; %s",
