@@ -259,16 +259,33 @@ static __always_inline void pop(struct hb_calls *c, const struct hb_frame *f)
 		opened(-1);
 }
 
-/* Frames below the stack pointer of a new call are gone without having returned. Equal stack pointers are a
- * tail call (f ends in `jmp g`, both return at once) unless it is the same function again. */
-static __always_inline void drop_stale(struct hb_calls *c, u64 sp, u32 probe)
+/* The function just entered was reached by a jump from one under a return probe (f ends in `jmp g`, both return
+ * at once): it would return to the kernel's trampoline, which stands at the begin of a page. A call leaves its
+ * own next instruction there, and that of one in 4096 is at the begin of a page too. */
+static __always_inline bool tail_called(struct pt_regs *ctx)
 {
+	u64 to = 0;
+
+#if defined(__TARGET_ARCH_x86)
+	if (!read_user(&to, sizeof(to), PT_REGS_SP(ctx)))
+		return true;
+#else
+	to = PT_REGS_RET(ctx);
+#endif
+	return (to & 4095) == 0;
+}
+
+/* Frames below the stack pointer of a new call are gone without having returned. Equal stack pointers are a tail
+ * call, or a call in the place of one that was left by longjmp. */
+static __always_inline void drop_stale(struct hb_calls *c, struct pt_regs *ctx)
+{
+	u64 sp = PT_REGS_SP(ctx);
 	int i;
 
 	for (i = 0; i < HB_DEPTH; i++) {
 		struct hb_frame *f = top(c);
 
-		if (!f || f->sp > sp || (f->sp == sp && f->rec.probe != probe))
+		if (!f || f->sp > sp || (f->sp == sp && tail_called(ctx)))
 			return;
 		lose_open(f);
 		pop(c, f);
@@ -357,7 +374,7 @@ static __always_inline int enter(struct pt_regs *ctx)
 		count(&silent, probe);
 	c = calls_of_current(d->timed);
 	if (c) {
-		drop_stale(c, PT_REGS_SP(ctx), probe);
+		drop_stale(c, ctx);
 		if (enclose(c, d->layer, &flags))
 			count(&inner, probe);
 		if (d->timed && push(c, d, probe, quiet, flags, ctx))

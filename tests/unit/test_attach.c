@@ -519,8 +519,10 @@ static void left_by_longjmp(bool single)
 
 	run_calls(&a);
 	assert_int_equal(count_of(&a, "drvCopy"), CALLS);
-	while ((r = next_of(&a, &pos, "drvCopy")))
+	while ((r = next_of(&a, &pos, "drvCopy"))) {
 		assert_int_equal(rec(r)->ret, 2);
+		assert_int_equal(rec(r)->flags, HB_AFLAG_RET | HB_AFLAG_TIMED); /* not inside drvJump */
+	}
 	assert_int_equal(count_of(&a, "drvJump"), 0);
 	open = hb_probes__open_calls(bpf_map__fd(a.rig->skel->maps.open_calls));
 	assert_int_equal(lost(&a, HB_LOSS_UNFINISHED) + open, CALLS);
@@ -551,11 +553,15 @@ static void nested_too_deep(bool single)
 static void tail_calls(bool single)
 {
 	struct accel a = start(child_tails, HB_LAYERS_DRIVER, single, 4 << 20);
+	const struct rig_record *r;
+	unsigned pos = 0;
 
 	run_calls(&a);
 	assert_nothing_lost(&a);
 	assert_int_equal(count_of(&a, "drvTail"), CALLS);
 	assert_int_equal(count_of(&a, "drvCopy"), CALLS);
+	while ((r = next_of(&a, &pos, "drvCopy")))
+		assert_true(rec(r)->flags & HB_AFLAG_INNER);
 	assert_int_equal(hb_probes__open_calls(bpf_map__fd(a.rig->skel->maps.open_calls)), 0);
 	stop(&a);
 }
