@@ -2,6 +2,7 @@
 """`probes show` and `check`: what would be probed in a process, said and tried."""
 import os
 import re
+import subprocess
 
 import pytest
 
@@ -68,3 +69,48 @@ def test_wrong_questions(tool):
     assert tool.run("probes", "show").code == USAGE
     assert tool.run("probes", "show", "-p", 1, "--layers", "all").code == USAGE
     assert tool.run("probes", "check", "-p", 2 ** 22 - 1).code == TARGET
+
+
+# ---- exceptions -----------------------------------------------------------------------------------------------------
+
+THROWING_LIBRARY = """
+extern "C" int mcWait(void *stream, long n);
+int mcWait(void *stream, long n) { if (n % 8 == 0) throw n; return (int)n; }
+"""
+CATCHING_PROGRAM = """
+#include <stdio.h>
+#include <unistd.h>
+extern "C" int mcWait(void *stream, long n);
+int main() {
+	puts("1");
+	fflush(stdout);
+	for (long n = 0;; n++) {
+		try { mcWait(0, n); } catch (long) { }
+		usleep(1000);
+	}
+}
+"""
+
+
+@pytest.fixture
+def throwing(start, tmp_path):
+    """(process, table): a library that throws, and a table that says it does not."""
+    lib, exe, table = tmp_path / "libmychip.so.1", tmp_path / "catching", tmp_path / "chip.tbl"
+    for out, text, flags in ((lib, THROWING_LIBRARY, ["-shared", "-fPIC", "-Wl,-soname,libmychip.so.1"]),
+                             (exe, CATCHING_PROGRAM, [f"-Wl,-rpath,{tmp_path}", lib])):
+        source = out.with_suffix(".cc")
+        source.write_text(text)
+        subprocess.run(["g++", "-O1", "-o", out, source, *flags], check=True)
+    table.write_text(TABLE)
+    return start([exe], ready="1"), table
+
+
+def test_a_false_nothrow_does_not_kill(hb, throwing):
+    process, table = throwing
+    shown = hb.run("probes", "check", "-p", process.pid, "--probes", table)
+    assert shown.code == OK, shown.err
+    assert re.search(r"1 functions of .*libmychip.so.1 may throw", shown.out)
+    path, _ = hb.trace("-p", process.pid, "--probes", table, duration="300ms")
+    assert process.running()
+    calls = [r for r in hb.window(path).of("accel") if r["name"] == "mcWait"]
+    assert calls and all("dur" not in r and "ret" not in r for r in calls)

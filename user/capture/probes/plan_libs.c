@@ -23,6 +23,8 @@ struct reading {
 	struct hb_map *names;	/* symbols that a row has spoken for: the first row wins, be it on or off */
 	struct hb_map *offsets; /* places taken: aliases of one function are one probe */
 	u32 not_entry;
+	u32 may_throw; /* rows of a user's table, in a file that raises exceptions */
+	bool throws;
 	bool matched; /* the row has a function here, if only one that another row spoke for */
 	bool oom;
 };
@@ -34,6 +36,19 @@ bool hb_plan__covers(const struct hb_plan *p, const char *path)
 
 	for (u32 i = 0; i < p->n_lib_rows; i++)
 		if (hb_row__covers_library(&rows[p->lib_rows[i]], path))
+			return true;
+	return false;
+}
+
+/* A table of ours says too that this function never throws. */
+static bool trusted(const struct reading *r, const char *symbol)
+{
+	u32 n;
+	const struct hb_row *rows = hb_tables__rows(r->p->tables, &n);
+
+	for (u32 i = 0; i < n; i++)
+		if (rows[i].builtin && rows[i].nothrow && hb_row__covers_library(&rows[i], r->lib->path) &&
+		    hb_row__covers_symbol(&rows[i], symbol))
 			return true;
 	return false;
 }
@@ -52,9 +67,14 @@ static void add_cand(struct reading *r, const struct hb_sym *s)
 		return;
 	}
 	c = &l->cands[l->n++];
-	*c = (struct hb_cand){.row = r->row, .symbol = hb_text__clean(symbol), .offset = s->offset, .family = r->family};
+	*c = (struct hb_cand){
+	    .row = r->row, .symbol = hb_text__clean(symbol), .offset = s->offset, .family = r->family};
 	c->entry = hb_elf__is_entry(r->elf, s->offset);
 	r->not_entry += r->row->ret && !c->entry;
+	if (r->throws && !trusted(r, s->name)) {
+		r->may_throw += r->row->ret && c->entry;
+		c->entry = false;
+	}
 }
 
 static int on_symbol(const struct hb_sym *s, void *arg)
@@ -80,6 +100,22 @@ static int on_symbol(const struct hb_sym *s, void *arg)
 	else if (fresh)
 		add_cand(r, s);
 	return r->oom;
+}
+
+/* An exception through a return probe ends the process. A file that neither raises one nor passes one on has
+ * no business with them; in one that does, only those who wrote our tables are believed that a function never
+ * throws. */
+static bool raises(const struct hb_elf *elf)
+{
+	static const char *const names[] = {
+	    "__cxa_throw",	    "__cxa_rethrow", "_Unwind_RaiseException", "_Unwind_Resume_or_Rethrow",
+	    "_Unwind_ForcedUnwind", "_Unwind_Resume"};
+	struct hb_sym sym;
+
+	for (u32 i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (hb_elf__find(elf, names[i], &sym) == 0)
+			return true;
+	return false;
 }
 
 static void read_rows(struct reading *r)
@@ -112,6 +148,7 @@ static int read_lib(struct hb_plan *p, struct hb_lib *l, const char *path)
 	r.oom = !r.names || !r.offsets;
 	r.elf = elf;
 	if (elf && !r.oom) {
+		r.throws = raises(elf);
 		read_rows(&r);
 		l->simulated = hb_elf__find(elf, "hb_simulated_accelerator", &sym) == 0;
 		if (!l->n && !hb_map__size(r.names))
@@ -127,6 +164,14 @@ static int read_lib(struct hb_plan *p, struct hb_lib *l, const char *path)
 			    "function's first instruction): calls are counted, durations and results are "
 			    "not",
 			    r.not_entry, l->path);
+		if (r.may_throw)
+			hb_plan__remark(p,
+					"%u functions of %s may throw, whatever their table says: the file "
+					"raises C++ exceptions, "
+					"and one through a return probe would end the process; calls are "
+					"recorded, durations "
+					"and results are not",
+					r.may_throw, l->path);
 	}
 	hb_elf__close(elf);
 	hb_map__free(r.names);

@@ -28,6 +28,7 @@ struct hb_row { /* one line of a table; the language is described in docs/probe-
 	bool on;	     /* default on */
 	bool ret;	     /* entry and return; only ever together with nothrow */
 	bool nothrow;	     /* declared never to throw: a return probe is allowed */
+	bool builtin;	     /* of a table compiled in, whose declarations were checked */
 	struct hb_arg args[HB_SLOT_COUNT];
 };
 

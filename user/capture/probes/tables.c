@@ -91,24 +91,33 @@ static int prepend(struct hb_tables *t, const char *name, struct hb_row *fresh, 
 	return 0;
 }
 
-int hb_tables__add_text(struct hb_tables *t, const char *name, const char *text, size_t size,
-			struct hb_error *e)
+static int add_rows(struct hb_tables *t, const struct hb_embedded *m, bool builtin, struct hb_error *e)
 {
+	const char *name = keep_name(t, m->name);
 	struct hb_row *fresh = NULL;
 	u32 n = 0;
 	int rc;
 
-	name = keep_name(t, name);
 	if (!name)
 		return hb_error__nomem(e, "a probe table");
-	rc = hb_table__parse(name, text, size, &fresh, &n, e);
+	rc = hb_table__parse(name, m->begin, (size_t)(m->end - m->begin), &fresh, &n, e);
+	for (u32 i = 0; !rc && i < n; i++)
+		fresh[i].builtin = builtin;
 	return rc || n == 0 ? rc : prepend(t, name, fresh, n, e);
+}
+
+int hb_tables__add_text(struct hb_tables *t, const char *name, const char *text, size_t size,
+			struct hb_error *e)
+{
+	const struct hb_embedded m = {name, text, text + size};
+
+	return add_rows(t, &m, false, e);
 }
 
 int hb_tables__add_embedded(struct hb_tables *t, struct hb_error *e)
 {
 	for (const struct hb_embedded *m = hb_embedded_tables; m->name; m++) {
-		int rc = hb_tables__add_text(t, m->name, m->begin, (size_t)(m->end - m->begin), e);
+		int rc = add_rows(t, m, true, e);
 
 		if (rc)
 			return rc;
