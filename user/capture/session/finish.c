@@ -174,6 +174,7 @@ void hb_session__account(struct hb_session *s)
 	hb_bpf__each_loss(s->bpf, loss_to_window, s);
 	hb_arrival__account(s);
 	lose(s, HB_LOSS_MMAP_LOST, 0, hb_mmap_events__lost(s->mmaps));
+	lose(s, HB_LOSS_LATE, HB_TYPE_accel, s->life_lost);
 	lose(s, HB_LOSS_UNFINISHED, HB_TYPE_accel, hb_bpf__open_calls(s->bpf));
 	lose(s, HB_LOSS_UNFINISHED, HB_TYPE_syscall, hb_bpf__open_syscalls(s->bpf));
 	hb_bpf__each_cost(s->bpf, cost_to_window, s);

@@ -327,6 +327,8 @@ static void queue_life(const struct hb_wire *w, const void *payload, void *arg)
 	}
 	if (s->n_queue < s->cap_queue)
 		s->queue[s->n_queue++] = ev;
+	else
+		s->life_lost++;
 	pthread_mutex_unlock(&s->queue_lock);
 	eventfd_write(s->queue_fd, 1);
 }
