@@ -358,6 +358,18 @@ def hidden(folder):
     return ["unshare", "--mount", "--propagation", "private", "sh", "-c", f'mount -t tmpfs none {folder} && exec "$@"', "sh"]
 
 
+@pytest.mark.parametrize("limit", range(4, 13))
+def test_hardly_any_descriptors(hb, busy, limit):
+    """Whatever does not get a descriptor, the sentence is about descriptors."""
+    few = ["prlimit", f"--nofile={limit}:{limit}"]
+    result = hb.run("trace", "-p", busy.pid, "-d", "100ms", prefix=few)
+    assert result.code in (FAILED, KERNEL), result
+    assert "out of memory" not in result.err and ("descriptors" in result.err or "open files" in result.err), result
+    no_files(hb.folder)
+    doctor = hb.run("doctor", prefix=few)
+    assert "out of memory" not in doctor.err + doctor.out, doctor
+
+
 def test_kernel_without_btf(hb, busy):
     if not os.path.exists("/sys/kernel/btf/vmlinux"):
         pytest.skip("this kernel has no BTF anyway; the other tests see that case")
@@ -394,6 +406,12 @@ def test_files_are_read_without_any_right(hb, sample, readable_folder):
 def test_output_directory_is_missing(hb, busy):
     result = hb.run("trace", "-p", busy.pid, "-d", "1s", "-o", "/nonexistent/dir/w.hbw")
     refused(result, FAILED, "/nonexistent/dir")
+
+
+def test_a_long_path_does_not_hide_the_reason(hb, busy):
+    folder = "/nonexistent" + "/" + "/".join(["d" * 200] * 18)
+    result = hb.run("trace", "-p", busy.pid, "-d", "1s", "-o", folder + "/w.hbw")
+    refused(result, FAILED, "/nonexistent", "…", "No such file or directory", "-o FILE")
 
 
 def test_existing_file_is_kept_without_force(hb, busy):

@@ -43,6 +43,58 @@ static void clean_strips_what_terminals_obey(void **state)
 		    "a???b"); /* right-to-left override */
 }
 
+static void check_fit(const char *in, size_t size, const char *want)
+{
+	char buf[512];
+
+	snprintf(buf, sizeof(buf), "%s", in);
+	assert_string_equal(hb_text__fit(buf, size), want);
+}
+
+#define TEN   "0123456789"
+#define SIXTY TEN TEN TEN TEN TEN TEN
+static void long_words_are_cut_in_the_middle(void **state)
+{
+	char umlauts[300];
+
+	check_fit("fits", 8, "fits");
+	check_fit("cannot write /" SIXTY SIXTY "/w: full", 120,
+		  "cannot write /" TEN TEN TEN TEN "01234567\xe2\x80\xa6"
+		  "456789" TEN TEN TEN TEN "/w: full");
+	memset(umlauts, 0, sizeof(umlauts));
+	for (unsigned i = 0; i < sizeof(umlauts) - 2; i += 2)
+		memcpy(umlauts + i, "\xc3\xbc", 2);
+	for (size_t size = 120; size < 290; size++) {
+		char buf[512], clean[512];
+
+		snprintf(buf, sizeof(buf), "cannot write %s: full", umlauts);
+		hb_text__fit(buf, size);
+		assert_true(strlen(buf) < size && strlen(buf) + 6 > size);
+		assert_memory_equal(buf, "cannot write \xc3\xbc", 15);
+		assert_string_equal(buf + strlen(buf) - 8, "\xc3\xbc: full");
+		assert_non_null(strstr(buf, "\xe2\x80\xa6"));
+		snprintf(clean, sizeof(clean), "%s", buf);
+		assert_string_equal(hb_text__clean(clean), buf); /* no character was cut */
+	}
+}
+
+static void no_path_hides_the_reason(void **state)
+{
+	struct hb_error e = {0};
+	char path[4096];
+
+	memset(path, 'p', sizeof(path) - 1);
+	path[sizeof(path) - 1] = 0;
+	hb_error__set(&e, HB_EXIT_FAILED, -5, "cannot rename %s to %s: the reason", path, path);
+	assert_true(strlen(e.text) < sizeof(e.text));
+	assert_non_null(strstr(e.text, "p to p"));
+	assert_string_equal(e.text + strlen(e.text) - 13, "p: the reason");
+	hb_error__clear(&e);
+	memset(path, ' ', sizeof(path) - 1); /* no words at all */
+	hb_error__set(&e, HB_EXIT_FAILED, -5, "cannot write %s: the reason", path);
+	assert_string_equal(e.text + strlen(e.text) - 12, ": the reason");
+}
+
 static void globs(void **state)
 {
 	assert_true(hb_text__glob("libcudart*.so*", "libcudart.e8e8b82a.so.12"));
@@ -378,6 +430,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(clean_strips_what_terminals_obey),
+	    cmocka_unit_test(long_words_are_cut_in_the_middle),
+	    cmocka_unit_test(no_path_hides_the_reason),
 	    cmocka_unit_test(globs),
 	    cmocka_unit_test(durations),
 	    cmocka_unit_test(sizes),

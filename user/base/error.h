@@ -26,10 +26,13 @@ struct hb_error {
  * -EINVAL), so that `return hb_error__set(e, HB_EXIT_USAGE, -EINVAL, "...")` is the whole error path.
  * `e` may be NULL: the sentence is dropped. */
 int hb_error__set(struct hb_error *e, enum hb_exit exit, int err, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
+    __attribute__((format(printf, 4, 5)));
 
 /* -ENOMEM with a sentence that names what was being allocated. */
 int hb_error__nomem(struct hb_error *e, const char *what);
+
+/* err, of something that needs a file descriptor: EMFILE and ENFILE with the limit to raise. */
+int hb_error__fds(struct hb_error *e, const char *what, int err);
 
 void hb_error__clear(struct hb_error *e);
 

@@ -71,13 +71,13 @@ struct unit {
 };
 
 static const struct unit time_units[] = {
-	{"ns", 1ULL},	       {"us", 1000ULL},		 {"ms", 1000000ULL},
-	{"s", 1000000000ULL}, {"m", 60ULL * 1000000000}, {"h", 3600ULL * 1000000000},
+    {"ns", 1ULL},	  {"us", 1000ULL},	     {"ms", 1000000ULL},
+    {"s", 1000000000ULL}, {"m", 60ULL * 1000000000}, {"h", 3600ULL * 1000000000},
 };
 
 static const struct unit size_units[] = {
-	{"", 1},	 {"B", 1},	   {"KiB", 1ULL << 10}, {"MiB", 1ULL << 20}, {"GiB", 1ULL << 30},
-	{"KB", 1000ULL}, {"MB", 1000000ULL}, {"GB", 1000000000ULL},
+    {"", 1},	     {"B", 1},		 {"KiB", 1ULL << 10},	{"MiB", 1ULL << 20}, {"GiB", 1ULL << 30},
+    {"KB", 1000ULL}, {"MB", 1000000ULL}, {"GB", 1000000000ULL},
 };
 
 static int with_unit(const char *s, const struct unit *units, size_t n, uint64_t max, uint64_t *out)
@@ -104,6 +104,65 @@ static int with_unit(const char *s, const struct unit *units, size_t n, uint64_t
 		return 0;
 	}
 	return -EINVAL;
+}
+
+/* ---- fitting ---- */
+
+#define ELLIPSIS  "\xe2\x80\xa6"
+#define WORD_KEPT 96 /* bytes of a word that are left when there are several to cut */
+
+static bool inside_character(char c)
+{
+	return ((unsigned char)c & 0xc0) == 0x80;
+}
+
+/* Takes `gone` bytes, and those of characters that would be cut, out of the middle of s[at..at+len). */
+static void cut_middle(char *s, size_t at, size_t len, size_t gone)
+{
+	size_t from = at + (len - gone) / 2, to = from + gone;
+
+	while (from > at && inside_character(s[from]))
+		from--;
+	while (to < at + len && inside_character(s[to]))
+		to++;
+	memcpy(s + from, ELLIPSIS, sizeof(ELLIPSIS) - 1);
+	from += sizeof(ELLIPSIS) - 1;
+	memmove(s + from, s + to, strlen(s + to) + 1);
+}
+
+static size_t longest_word(const char *s, size_t *at)
+{
+	size_t best = 0;
+
+	for (size_t i = 0; s[i];) {
+		size_t len = strcspn(s + i, " ");
+
+		if (len > best) {
+			best = len;
+			*at = i;
+		}
+		i += len + (s[i + len] == ' ');
+	}
+	return best;
+}
+
+char *hb_text__fit(char *s, size_t size)
+{
+	const size_t mark = sizeof(ELLIPSIS) - 1;
+	size_t len, at = 0;
+
+	while ((len = strlen(s)) >= size && len > WORD_KEPT) {
+		size_t word = longest_word(s, &at), gone = len - (size - 1) + mark;
+
+		if (word <= WORD_KEPT + mark) { /* many words: they all count */
+			cut_middle(s, 0, len, gone < len ? gone : len);
+			continue;
+		}
+		if (gone > word - WORD_KEPT)
+			gone = word - WORD_KEPT;
+		cut_middle(s, at, word, gone);
+	}
+	return s;
 }
 
 int hb_text__duration(const char *s, uint64_t *ns)

@@ -12,6 +12,11 @@
  * reach an operator's terminal. Returns its argument. */
 char *hb_text__clean(char *s);
 
+/* Makes the text at most size - 1 bytes long, in place, by cutting its longest words (paths are) in the
+ * middle: "cannot write /a/very…/w.hbw: No space left". Words separated by blanks; where that is not enough,
+ * the middle of the text goes. Returns its argument. */
+char *hb_text__fit(char *s, size_t size);
+
 /* Glob match (fnmatch without path rules): '*' crosses '/', case sensitive. */
 bool hb_text__glob(const char *pattern, const char *s);
 

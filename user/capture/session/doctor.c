@@ -93,6 +93,8 @@ struct hb_doctor *hb_doctor__run(const u32 *pids, u32 n, struct hb_error *e)
 	}
 	hb_doctor_bench__close(&b);
 	libbpf_set_print(words);
+	if (!self && !hb_target__need_proc(e)) /* the same again, with a sentence */
+		hb_process__free(hb_process__read((u32)getpid(), e));
 	if (!d || !self || d->rows.oom) {
 		hb_error__nomem(e, "the examination");
 		hb_doctor__free(d);

@@ -118,7 +118,9 @@ struct hb_mmap_events *hb_mmap_events__new(struct hb_error *e)
 	m->page_size = (size_t)sysconf(_SC_PAGESIZE);
 	m->epoll = epoll_create1(EPOLL_CLOEXEC);
 	m->record = malloc(RECORD_MAX);
-	if (m->epoll < 0 || !m->record)
+	if (m->epoll < 0)
+		err = hb_error__fds(e, "mapping events", -errno);
+	else if (!m->record)
 		err = hb_error__nomem(e, "mapping events");
 	for (cpu = 0; cpu < cpus && !err; cpu++) {
 		err = add_cpu(m, cpu);

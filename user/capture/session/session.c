@@ -96,7 +96,9 @@ static int prepare(struct hb_session *s, struct hb_error *e)
 	s->by_pid = hb_map__new();
 	s->fd_watch = hb_fd_watch__new();
 	s->queue_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (!s->plan || !s->resolve || !s->by_pid || !s->fd_watch || s->queue_fd < 0)
+	if (s->queue_fd < 0)
+		return hb_error__fds(e, "the session", -errno);
+	if (!s->plan || !s->resolve || !s->by_pid || !s->fd_watch)
 		return hb_error__nomem(e, "the session");
 	return 0;
 }
