@@ -212,7 +212,7 @@ check_refusal()
 	"$hb" trace -p "$target" -d 1s -o w.hbw >trace.out 2>trace.err
 	code=$?
 	sentences=$(grep -c '^herschel-bpf: ' trace.err)
-	[ $code = 4 ] && [ "$sentences" = 1 ] && [ "$(wc -l <trace.err)" = 1 ] && [ ! -e w.hbw ] && kill -0 "$target"
+	[ $code = 4 ] && grep -q "needs Linux" trace.err && [ "$sentences" = 1 ] && [ "$(wc -l <trace.err)" = 1 ] && [ ! -e w.hbw ] && kill -0 "$target"
 	check refusal $? "exit $code; $(head -n 1 trace.err)" || said trace.err trace.out
 	check_left refusal
 	end_workload
