@@ -16,8 +16,8 @@
 /* Native user stack with each record (dear: a walk and a table insertion). */
 const volatile u32 hb_accel_stacks SEC(".rodata") __weak = 0;
 
-/* The window: a call belongs to it when it begins (and, where timed, ends) in [from, until). Set by user space
- * a little ahead of time, so that every CPU and every process of the target begins and ends at the same
+/* The window: a call belongs to it when it begins (and, where timed, ends) in [from, until). Set by user
+ * space a little ahead of time, so that every CPU and every process of the target begins and ends at the same
  * moment; the target set alone would be filled and emptied process by process. */
 volatile u64 hb_calls_from = 0;
 volatile u64 hb_calls_until = ~0ULL;
@@ -125,7 +125,8 @@ struct hb_args_in {
 	u64 stack[HB_STACK_WORDS];
 	u64 block[HB_BLOCK_WORDS]; /* at block_at */
 	u64 block_at;
-	u64 stack_read; /* as wide as to leave no padding: 5.15 wants every byte of what is handed on to be set */
+	u64 stack_read; /* as wide as to leave no padding: 5.15 wants every byte of what is handed on to be
+			   set */
 };
 
 static __always_inline bool read_user(u64 *v, u32 size, u64 at)
@@ -168,8 +169,8 @@ static __always_inline bool member(struct hb_args_in *in, u64 base, s64 off, u32
 }
 
 /* One value by its descriptor. A NULL pointer is an argument that was not given (0), not an unreadable one.
- * Not inlined and not static: the verifier then looks at it once, not once for each argument and each state that
- * those before it leave behind, which took it half a second at every start. */
+ * Not inlined and not static: the verifier then looks at it once, not once for each argument and each state
+ * that those before it leave behind, which took it half a second at every start. */
 __noinline u64 hb_argument(const struct hb_arg *a, struct hb_args_in *in, u8 *flags)
 {
 	bool ok = true;
@@ -259,9 +260,9 @@ static __always_inline void pop(struct hb_calls *c, const struct hb_frame *f)
 		opened(-1);
 }
 
-/* The function just entered was reached by a jump from one under a return probe (f ends in `jmp g`, both return
- * at once): it would return to the kernel's trampoline, which stands at the begin of a page. A call leaves its
- * own next instruction there, and that of one in 4096 is at the begin of a page too. */
+/* The function just entered was reached by a jump from one under a return probe (f ends in `jmp g`, both
+ * return at once): it would return to the kernel's trampoline, which stands at the begin of a page. A call
+ * leaves its own next instruction there, and that of one in 4096 is at the begin of a page too. */
 static __always_inline bool tail_called(struct pt_regs *ctx)
 {
 	u64 to = 0;
@@ -275,8 +276,8 @@ static __always_inline bool tail_called(struct pt_regs *ctx)
 	return (to & 4095) == 0;
 }
 
-/* Frames below the stack pointer of a new call are gone without having returned. Equal stack pointers are a tail
- * call, or a call in the place of one that was left by longjmp. */
+/* Frames below the stack pointer of a new call are gone without having returned. Equal stack pointers are a
+ * tail call, or a call in the place of one that was left by longjmp. */
 static __always_inline void drop_stale(struct hb_calls *c, struct pt_regs *ctx)
 {
 	u64 sp = PT_REGS_SP(ctx);
@@ -368,7 +369,8 @@ static __always_inline int enter(struct pt_regs *ctx)
 	if (!in_window(now))
 		return 0;
 	count(&hits, probe);
-	/* Once: user space may take the mark away at any time, and either a call is recorded or counted here. */
+	/* Once: user space may take the mark away at any time, and either a call is recorded or counted here.
+	 */
 	quiet = *(volatile u8 *)&d->flags & HB_PROBE_QUIET;
 	if (quiet)
 		count(&silent, probe);
@@ -408,8 +410,8 @@ static __always_inline void finish(struct hb_frame *f, u64 id, u64 now, s32 ret)
 	HB_SUBMIT(r);
 }
 
-/* A call belongs to the window it begins in. A return without a frame is that of one that began before, perhaps
- * before its probes were there, so it is no loss. */
+/* A call belongs to the window it begins in. A return without a frame is that of one that began before,
+ * perhaps before its probes were there, so it is no loss. */
 static __always_inline int leave(struct pt_regs *ctx)
 {
 	u64 id = bpf_get_current_pid_tgid(), sp = HB_RETURN_SP(ctx), now;
@@ -445,11 +447,12 @@ static __always_inline int leave(struct pt_regs *ctx)
 	return 0;
 }
 
-/* Since 6.13 kernels let programs of this type work on a stack that belongs to the CPU when they need 64 bytes
- * of it, since such programs do not nest on a CPU. As uprobes they do: one is preempted, the next thread hits
- * a probe on the same CPU, and the first goes on with what that one left: calls with the arguments, name or
- * thread of another, and now and then an oops of the kernel (seen on 6.18 and 7.0). A program that holds a
- * tail call keeps the stack of its thread; this one is never made, so the verifier takes it out again. */
+/* Since 6.13 kernels let programs of this type work on a stack that belongs to the CPU when they need 64
+ * bytes of it, since such programs do not nest on a CPU. As uprobes they do: one is preempted, the next
+ * thread hits a probe on the same CPU, and the first goes on with what that one left: calls with the
+ * arguments, name or thread of another, and now and then an oops of the kernel (seen on 6.18 and 7.0). A
+ * program that holds a tail call keeps the stack of its thread; this one is never made, so the verifier takes
+ * it out again. */
 const volatile bool hb_never SEC(".rodata") __weak = false;
 
 /* One for each way to attach: all programs of such a map must be of one. */

@@ -106,9 +106,9 @@ static __always_inline void hb_submit(void *payload)
 }
 
 /* struct hb_rec_NAME * or NULL (counted): a record about the current thread, or about another one. Its time
- * is now; `hb_wire_of(r)->ts` may be set to an earlier moment. Test it for NULL at once: with anything between, the
- * compiler leaves that test apart from the one in hb_reserve_at(), and verifiers up to 6.1, which do not know that a
- * reserved record is never NULL, then see a way on which it is not submitted. */
+ * is now; `hb_wire_of(r)->ts` may be set to an earlier moment. Test it for NULL at once: with anything
+ * between, the compiler leaves that test apart from the one in hb_reserve_at(), and verifiers up to 6.1,
+ * which do not know that a reserved record is never NULL, then see a way on which it is not submitted. */
 #define HB_RESERVE(name)                                                                                     \
 	((struct hb_rec_##name *)hb_reserve_current(HB_TYPE_##name, sizeof(struct hb_rec_##name)))
 #define HB_RESERVE_FOR(name, pid, tid)                                                                       \
@@ -121,8 +121,8 @@ static __always_inline struct hb_wire *hb_wire_of(void *payload)
 	return (struct hb_wire *)payload - 1;
 }
 
-/* Index into stack_scratch. A call (uprobe, system call) may be preempted by one on another thread of the same CPU:
- * `busy` tells, and the second goes without a stack. */
+/* Index into stack_scratch. A call (uprobe, system call) may be preempted by one on another thread of the
+ * same CPU: `busy` tells, and the second goes without a stack. */
 enum hb_stack_ctx { HB_STACK_SWITCH, HB_STACK_SAMPLE, HB_STACK_CALL };
 
 static __always_inline u64 hb_stack__hash(const struct hb_stack_trace *t)
@@ -140,15 +140,16 @@ static __always_inline u64 hb_stack__hash(const struct hb_stack_trace *t)
 	return h;
 }
 
-/* Id of the stack in the table, put there when it is new; 0 when there is no room or another stack has this id. */
+/* Id of the stack in the table, put there when it is new; 0 when there is no room or another stack has this
+ * id. */
 static __always_inline u32 hb_stack__intern(struct hb_stack_trace *t)
 {
 	struct hb_stack_trace *old;
 	u32 id;
 
 	t->hash = hb_stack__hash(t);
-	/* The high half: to the low one of a product the high half of the last frame makes no difference, and walks of
-	 * code without frame pointers end in words that differ just there. */
+	/* The high half: to the low one of a product the high half of the last frame makes no difference, and
+	 * walks of code without frame pointers end in words that differ just there. */
 	id = t->hash >> 32;
 	id = id ? id : 1;
 	old = bpf_map_lookup_elem(&stacks, &id);
@@ -160,8 +161,8 @@ static __always_inline u32 hb_stack__intern(struct hb_stack_trace *t)
 	return old && old->hash == t->hash ? id : 0;
 }
 
-/* Stack of the current thread for a STACK member; 0 when there is none. Counted against the record type when it could not
- * be kept or user memory could not be read. */
+/* Stack of the current thread for a STACK member; 0 when there is none. Counted against the record type when
+ * it could not be kept or user memory could not be read. */
 static __always_inline u32 hb_stack__take(void *ctx, u32 type, u64 flags, enum hb_stack_ctx where)
 {
 	u32 key = where, id = 0;

@@ -48,8 +48,8 @@ struct {
 	__type(value, u64);
 } losses SEC(".maps") __weak;
 
-/* Distinct stacks. The kernel's own stack table is a hash without chains: 3,000 stacks of a real engine lost one in a
- * thousand to collisions. */
+/* Distinct stacks. The kernel's own stack table is a hash without chains: 3,000 stacks of a real engine lost
+ * one in a thousand to collisions. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, HB_MAX_STACKS);
@@ -57,8 +57,8 @@ struct {
 	__type(value, struct hb_stack_trace);
 } stacks SEC(".maps") __weak;
 
-/* Where a stack is put together: one place per CPU and kind of context, since a sample's interrupt comes in the middle of
- * a switch. */
+/* Where a stack is put together: one place per CPU and kind of context, since a sample's interrupt comes in
+ * the middle of a switch. */
 struct hb_stack_scratch {
 	u32 busy, pad;
 	struct hb_stack_trace trace;

@@ -151,8 +151,8 @@ static __always_inline bool hb_preempt__count(struct task_struct *cur, u32 *coun
 }
 
 #define HB_PREEMPT_SOFTIRQ 0x00000100 /* serving one; multiples of 0x200 only say that they are held off */
-/* Hard interrupt and NMI; they nest inside softirqs. Where the count is a 64-bit word these bits only say that interrupts
- * are held off, and those wanted lie above. Set by user space (hb_kernel_knobs). */
+/* Hard interrupt and NMI; they nest inside softirqs. Where the count is a 64-bit word these bits only say
+ * that interrupts are held off, and those wanted lie above. Set by user space (hb_kernel_knobs). */
 const volatile u32 hb_preempt_hardirq SEC(".rodata") __weak = 0x00ff0000;
 
 /* Who acts when `cur` is current: enum hb_wctx, without OWN_SEND. */

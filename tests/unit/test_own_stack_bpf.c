@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * Uprobe programs work on the stack of their thread. Kernels since 6.13 may give them one that belongs to the CPU, which
- * preempted programs then share; what the kernel made of our programs shows which of both it is.
+ * Uprobe programs work on the stack of their thread. Kernels since 6.13 may give them one that belongs to the
+ * CPU, which preempted programs then share; what the kernel made of our programs shows which of both it is.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -9,7 +9,7 @@
 
 struct hb_map;
 
-struct hb_map *hb_map__new(void); /* NULL: out of memory */
+struct hb_map *hb_map__new(void);    /* NULL: out of memory */
 void hb_map__free(struct hb_map *m); /* NULL is fine */
 size_t hb_map__size(const struct hb_map *m);
 

@@ -8,7 +8,8 @@
 struct hb_command {
 	const char *name;
 	const char *doc; /* one line for `herschel-bpf --help` */
-	/* argv[0] is "herschel-bpf NAME". Returns an enum hb_exit; prints its own error once (hb_cli__fail). */
+	/* argv[0] is "herschel-bpf NAME". Returns an enum hb_exit; prints its own error once (hb_cli__fail).
+	 */
 	int (*run)(int argc, char **argv);
 };
 

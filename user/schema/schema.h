@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a record is. The structs here are shared by BPF programs, collector, window file and readers; they are made
- * from records.def and words.def. This header compiles for BPF (types from vmlinux.h) and for user space.
+ * What a record is. The structs here are shared by BPF programs, collector, window file and readers; they are
+ * made from records.def and words.def. This header compiles for BPF (types from vmlinux.h) and for user
+ * space.
  */
 #ifndef HB_SCHEMA_H
 #define HB_SCHEMA_H
@@ -50,13 +51,13 @@ enum hb_aflag { HB_AFLAGS(HB_W_AFLAG) };
 
 /* Record ids HB_TYPE_accel.. and structs hb_rec_accel.. */
 #define HB_MEMBER(S, t, n, role, doc) t n;
-#define HB_STRUCT(id, n, size, since, FS) \
-	enum { HB_TYPE_##n = (id) }; \
-	struct hb_rec_##n { \
-		FS(HB_MEMBER, ) \
-	} __attribute__((packed, aligned(8))); \
-	_Static_assert(sizeof(struct hb_rec_##n) == (size) && (size) % 8 == 0 && (size) <= HB_RECORD_MAX && \
-			       (id) < HB_TYPE_MAX, \
+#define HB_STRUCT(id, n, size, since, FS)                                                                    \
+	enum { HB_TYPE_##n = (id) };                                                                         \
+	struct hb_rec_##n {                                                                                  \
+		FS(HB_MEMBER, )                                                                              \
+	} __attribute__((packed, aligned(8)));                                                               \
+	_Static_assert(sizeof(struct hb_rec_##n) == (size) && (size) % 8 == 0 && (size) <= HB_RECORD_MAX &&  \
+			   (id) < HB_TYPE_MAX,                                                               \
 		       "size of hb_rec_" #n);
 HB_RECORDS(HB_STRUCT)
 
@@ -126,7 +127,7 @@ struct hb_type {
 	const char *name;
 	u16 id, size, since, n_fields;
 	const struct hb_field *fields;
-	int dur_offset; /* offset of the u64 DUR member, -1 when untimed */
+	int dur_offset;	     /* offset of the u64 DUR member, -1 when untimed */
 	int stack_offset[2]; /* offsets of u32 STACK members, -1 when none */
 };
 
@@ -161,7 +162,8 @@ const char *hb_role__name(unsigned role);
 int hb_role__id(const char *name);
 /* Name of an x86-64 system call, NULL when unknown. */
 const char *hb_sysno__name(unsigned nr);
-int hb_sysno__id(const char *name); /* -1 when unknown */
+/* -1 when unknown. */
+int hb_sysno__id(const char *name);
 #endif /* !__bpf__ */
 
 #endif

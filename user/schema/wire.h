@@ -69,7 +69,7 @@ struct hb_stack_trace {
 };
 
 /* Key of per-CPU array `losses`: cause * HB_TYPE_MAX + type. */
-#define HB_LOSS_KEY(cause, type) ((cause) * HB_TYPE_MAX + (type))
+#define HB_LOSS_KEY(cause, type) ((cause)*HB_TYPE_MAX + (type))
 #define HB_LOSS_KEYS		 (32 * HB_TYPE_MAX)
 
 #endif

@@ -71,7 +71,8 @@ struct hb_tables_in *hb_tables_in__new(u32 max_id, u64 max_bytes)
 	t->by_loss = hb_map__new();
 	t->by_stack = hb_map__new();
 	t->by_fd = hb_map__new();
-	if (t->by_fd && t->by_tid && t->by_pid && t->by_loss && t->by_stack && item(&t->tasks, 0)) /* nobody */
+	if (t->by_fd && t->by_tid && t->by_pid && t->by_loss && t->by_stack &&
+	    item(&t->tasks, 0)) /* nobody */
 		return t;
 	hb_tables_in__free(t);
 	return NULL;
@@ -287,8 +288,7 @@ static int apply_meta(struct hb_tables_in *t, const u8 *p, u32 n)
 static int (*const apply[])(struct hb_tables_in *t, const u8 *p, u32 n) = {
     [HB_ENTRY_STRING] = apply_string, [HB_ENTRY_TASK] = apply_task, [HB_ENTRY_PROC] = apply_proc,
     [HB_ENTRY_PROBE] = apply_probe,   [HB_ENTRY_LOC] = apply_loc,   [HB_ENTRY_STACK] = apply_stack,
-    [HB_ENTRY_LOSS] = apply_loss,     [HB_ENTRY_META] = apply_meta,
-    [HB_ENTRY_FD] = apply_fd,
+    [HB_ENTRY_LOSS] = apply_loss,     [HB_ENTRY_META] = apply_meta, [HB_ENTRY_FD] = apply_fd,
 };
 
 int hb_tables_in__apply(struct hb_tables_in *t, const void *body, size_t n)
@@ -392,7 +392,8 @@ const char *hb_tables_in__fd(const struct hb_tables_in *t, u32 pid, u32 fd, u64 
 {
 	u64 id;
 
-	return hb_map__get(t->by_fd, fd_key(pid, fd, chan), &id) && id ? hb_tables_in__string(t, (u32)id) : NULL;
+	return hb_map__get(t->by_fd, fd_key(pid, fd, chan), &id) && id ? hb_tables_in__string(t, (u32)id)
+								       : NULL;
 }
 
 struct hb_stack hb_tables_in__stack(const struct hb_tables_in *t, u32 pid, u32 raw)

@@ -76,7 +76,7 @@ struct hb_loss_row {
 struct hb_fd_row { /* what a file descriptor was while something slept on it or called with it */
 	u64 chan;  /* inode number, as `chan` of an offcpu record; 0 = not known */
 	u32 pid, fd;
-	u32 text;  /* string: path, "tcp 127.0.0.1:80 -> 127.0.0.1:4711", "pipe:[7]" .. */
+	u32 text; /* string: path, "tcp 127.0.0.1:80 -> 127.0.0.1:4711", "pipe:[7]" .. */
 	u32 reserved;
 };
 
@@ -119,7 +119,8 @@ u32 hb_window_writer__proc(struct hb_window_writer *w,
 int hb_window_writer__probe(struct hb_window_writer *w, u32 id, const struct hb_probe_row *row);
 int hb_window_writer__stack(struct hb_window_writer *w, u32 pid, u32 raw, const u32 *locs, u32 n,
 			    enum hb_stack_state state);
-int hb_window_writer__fd(struct hb_window_writer *w, const struct hb_fd_row *row); /* same pid, fd, chan: replaced */
+int hb_window_writer__fd(struct hb_window_writer *w,
+			 const struct hb_fd_row *row); /* same pid, fd, chan: replaced */
 void hb_window_writer__loss(struct hb_window_writer *w,
 			    const struct hb_loss_row *row); /* same key: added up */
 /* Facts about the window, key -> value, such as "host", "kernel", "profile", "simulated" ("1"), "end". */

@@ -41,7 +41,8 @@ int hb_collect__emit(struct hb_collect *c, unsigned type, u32 pid, u32 tid, u64 
 /* Index of a thread in the window, made known (on_task) if it is new; 0xffff when the table is full. For
  * subscribers. */
 u16 hb_collect__task(struct hb_collect *c, u32 pid, u32 tid);
-/* Gives the rings' memory back once nothing is to come from them; poll() then finds nothing, emit() goes on. */
+/* Gives the rings' memory back once nothing is to come from them; poll() then finds nothing, emit() goes on.
+ */
 void hb_collect__close_rings(struct hb_collect *c);
 u64 hb_collect__events(const struct hb_collect *c);
 /* An fd that polls readable when a ring asks for attention, for a caller with its own poll loop. */

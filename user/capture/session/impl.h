@@ -84,7 +84,7 @@ struct hb_session {
 	struct life_event *queue;
 	u32 n_queue, cap_queue;
 	u32 life_lost; /* processes whose life was not heard of, for want of memory; with queue_lock */
-	int queue_fd; /* eventfd: queue not empty, or pump_err set */
+	int queue_fd;  /* eventfd: queue not empty, or pump_err set */
 
 	struct hb_fd_watch *fd_watch;
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * ELF files of a target: what functions they export, at which file offset, and which function an offset lies in.
- * Foreign data: every field is checked, a broken file is an error sentence and never a crash (fuzzed). One object is used
- * by one thread at a time: look-ups build indexes. What is cut off a file while it is open reads as zeros.
+ * ELF files of a target: what functions they export, at which file offset, and which function an offset lies
+ * in. Foreign data: every field is checked, a broken file is an error sentence and never a crash (fuzzed).
+ * One object is used by one thread at a time: look-ups build indexes. What is cut off a file while it is open
+ * reads as zeros.
  */
 #ifndef HB_SYMBOLS_H
 #define HB_SYMBOLS_H
@@ -26,8 +27,8 @@ bool hb_elf__has_symtab(const struct hb_elf *f); /* .symtab, not only .dynsym: n
 /* A DT_NEEDED entry whose name matches the glob, e.g. "libcudart*". */
 bool hb_elf__needs(const struct hb_elf *f, const char *glob);
 
-/* A CUDA runtime linked statically into this file (nvcc's default; also libcublas, libnccl): its calls never reach a
- * libcudart.so, but still the driver. */
+/* A CUDA runtime linked statically into this file (nvcc's default; also libcublas, libnccl): its calls never
+ * reach a libcudart.so, but still the driver. */
 enum hb_static_runtime {
 	HB_STATIC_NONE = 0,
 	HB_STATIC_NAMED,    /* with names in .symtab: its functions can be probed here */
@@ -47,39 +48,41 @@ enum hb_sym_state {
 const char *hb_sym_state__why(enum hb_sym_state s);
 
 struct hb_sym {
-	const char *name;    /* without @VERSION */
-	u64 value;	     /* virtual address in the file */
+	const char *name; /* without @VERSION */
+	u64 value;	  /* virtual address in the file */
 	u64 size;
-	u64 offset;	     /* file offset of the code: what a uprobe wants; 0 unless state is OK */
+	u64 offset; /* file offset of the code: what a uprobe wants; 0 unless state is OK */
 	enum hb_sym_state state;
 	bool dynamic; /* from .dynsym: other files can call it */
 };
 
-/* Every symbol of .dynsym and .symtab whose name matches the glob ('*'), in order of name (a dynamic one before one of
- * .symtab); equal (name, value) once. Stops when cb returns non-zero and returns that. The index behind this and behind
- * find and at is built at first use; -ENOMEM when there is no memory for it. */
-int hb_elf__each(const struct hb_elf *f, const char *glob, int (*cb)(const struct hb_sym *s, void *arg), void *arg);
+/* Every symbol of .dynsym and .symtab whose name matches the glob ('*'), in order of name (a dynamic one
+ * before one of .symtab); equal (name, value) once. Stops when cb returns non-zero and returns that. The
+ * index behind this and behind find and at is built at first use; -ENOMEM when there is no memory for it. */
+int hb_elf__each(const struct hb_elf *f, const char *glob, int (*cb)(const struct hb_sym *s, void *arg),
+		 void *arg);
 /* Exact name, one that can be probed before one that cannot; -ENOENT when absent. */
 int hb_elf__find(const struct hb_elf *f, const char *name, struct hb_sym *out);
 /* Defined in .dynsym. */
 bool hb_elf__exports(const struct hb_elf *f, const char *name);
-/* Gives the index's memory back; it is built again when needed. Names handed out before are no longer valid. */
+/* Gives the index's memory back; it is built again when needed. Names handed out before are no longer valid.
+ */
 void hb_elf__trim(struct hb_elf *f);
-/* Function that covers a file offset; false when none is known. Binary search, built at first use. `start` of the
- * function is out->offset. */
+/* Function that covers a file offset; false when none is known. Binary search, built at first use. `start` of
+ * the function is out->offset. */
 bool hb_elf__at(const struct hb_elf *f, u64 offset, struct hb_sym *out);
 
-/* True when rsp points at the return address at this file offset, i.e. it is a function's very first instruction
- * (endbr64 included) so a return probe there is sound. */
+/* True when rsp points at the return address at this file offset, i.e. it is a function's very first
+ * instruction (endbr64 included) so a return probe there is sound. */
 bool hb_elf__is_entry(const struct hb_elf *f, u64 offset);
 
-/* Name for people: C++ and Rust demangled into buf (without parameters) when it is mangled, else the name itself. A
- * hostile name costs bounded time and memory: what would be longer than buf stays mangled. */
+/* Name for people: C++ and Rust demangled into buf (without parameters) when it is mangled, else the name
+ * itself. A hostile name costs bounded time and memory: what would be longer than buf stays mangled. */
 const char *hb_demangle(const char *name, char *buf, size_t size);
 
 /* ---- kernel symbols ---- */
 struct hb_ksyms;
-struct hb_ksyms *hb_ksyms__new(void);		      /* NULL when /proc/kallsyms is unreadable or hidden */
+struct hb_ksyms *hb_ksyms__new(void); /* NULL when /proc/kallsyms is unreadable or hidden */
 void hb_ksyms__free(struct hb_ksyms *k);
 const char *hb_ksyms__at(const struct hb_ksyms *k, u64 addr); /* NULL when unknown */
 

@@ -12,7 +12,7 @@
 #include "capture/symbols/symbols.h"
 
 #define MAX_FILES   1024 /* files kept open: a mapping each, no file descriptor */
-#define MAX_INDEXES 4	 /* of them with a symbol index in memory: tens of megabytes for a framework library */
+#define MAX_INDEXES 4 /* of them with a symbol index in memory: tens of megabytes for a framework library */
 #define MAX_SNAPSHOTS                                                                                        \
 	4 /* mappings of one process, newest first: what was unmapped or replaced by exec still resolves */
 #define RELEARN_NS 100000000ull /* a JIT's addresses must not make us read /proc for every frame */

@@ -21,8 +21,8 @@ void hb_resolve__free(struct hb_resolve *r);
 /* Takes (a fresh copy of) the mappings of a process. Call at the start, after execs and library loads, and it
  * is called by hb_resolve__user when an address lies in no known mapping. 0 or -errno. */
 int hb_resolve__learn(struct hb_resolve *r, u32 pid);
-/* The same number for all addresses of one file, 0 unknown: whoever asks for many addresses asks file by file, since
- * few files' symbols are kept in memory. */
+/* The same number for all addresses of one file, 0 unknown: whoever asks for many addresses asks file by
+ * file, since few files' symbols are kept in memory. */
 u64 hb_resolve__file(struct hb_resolve *r, u32 pid, u64 addr);
 int hb_resolve__user(struct hb_resolve *r, u32 pid, u64 addr, struct hb_code *out);
 int hb_resolve__kernel(struct hb_resolve *r, u64 addr, struct hb_code *out);
