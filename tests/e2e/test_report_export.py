@@ -108,3 +108,32 @@ def test_a_reader_that_leaves_is_no_failure(hb, window):
         writer.stdout.close()
         err = writer.stderr.read()
         assert writer.wait(30) in (OK, -13) and err == "", (writer.returncode, err)
+
+
+NO_FRAMES = r"""
+#include <stdio.h>
+#include <time.h>
+__attribute__((noinline)) void work(void)
+{
+	/* As code without frame pointers leaves it: rbp leads into data that looks like frames. */
+	unsigned long data[6] = {(unsigned long)&data[2], (unsigned long)&work + 1, (unsigned long)&data[4],
+				 0x206b6effffffffff, 0, (unsigned long)&work + 2};
+
+	for (volatile long i = 0; i < 2000000; i++)
+		__asm__ volatile("push %%rbp; mov %0, %%rbp\n .rept 64\n imul %%rax, %%rax\n .endr\n pop %%rbp" ::"r"(data) : "rax", "memory");
+}
+int main(void) { puts("ready"); fflush(stdout); for (;;) work(); }
+"""
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="written for x86-64")
+def test_a_stack_ends_where_it_stops_being_one(hb, start, compile_c):
+    """What lies at the end of a walk through code without frame pointers is no frame, and the stack says so."""
+    exe = compile_c("noframe", NO_FRAMES, "-mno-red-zone", "-fomit-frame-pointer")
+    path, _ = hb.trace("-p", start([exe], ready="ready").pid, "-F", "997", duration="1s")
+    stacks = [r for r in hb.window(path).of("sample") if any(f.get("f") == "work" for f in r.get("stack", []))]
+    broken = [r for r in stacks if r.get("stack_state") == "broken"]
+    assert broken, stacks[:3]
+    shapes = {tuple(f["f"] for f in r["stack"] if f.get("lang") == "native") for r in broken}
+    assert shapes == {("work", "work")}, shapes
+    assert "206b6e" not in hb.run("export", path, "--format", "folded", "-o", "-", code=OK).out

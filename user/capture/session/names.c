@@ -32,6 +32,25 @@ static u64 frame_address(const u64 *addr, u32 i)
 	return i && addr[i] ? addr[i] - 1 : addr[i];
 }
 
+#if defined(__x86_64__)
+#define USER_BITS 47
+#else
+#define USER_BITS 48
+#endif
+
+/* Addresses of a stack, innermost first. What a walk along frame pointers finds through code that has none is
+ * not always an address: at the first that no thread can run at the stack ends, as a broken one. */
+static u32 stack_of(struct hb_session *s, u32 raw, u64 addr[HB_STACK_DEPTH], enum hb_stack_state *state)
+{
+	u32 depth = hb_bpf__stack(s->bpf, raw, addr), n = 0;
+	bool kernel = depth && addr[0] >> 63;
+
+	while (n < depth && (kernel ? addr[n] >> 63 == 1 : addr[n] >> USER_BITS == 0))
+		n++;
+	*state = n < depth ? HB_STACK_BROKEN : n == HB_STACK_DEPTH ? HB_STACK_TRUNCATED : HB_STACK_WHOLE;
+	return n;
+}
+
 static u32 owner(u32 pid, u64 addr)
 {
 	return addr >> 63 ? 0 : pid;
@@ -58,7 +77,8 @@ static void note_address(struct hb_session *s, struct names *n, u32 pid, u64 add
 static void note_stack(struct hb_session *s, struct names *n, const struct stack_key *k)
 {
 	u64 addr[HB_STACK_DEPTH];
-	u32 depth = hb_bpf__stack(s->bpf, k->raw, addr);
+	enum hb_stack_state state;
+	u32 depth = stack_of(s, k->raw, addr, &state);
 
 	for (u32 i = 0; i < depth; i++) {
 		u64 at = frame_address(addr, i);
@@ -104,7 +124,8 @@ static void look_up(struct hb_session *s, struct names *n, u64 deadline)
 static bool put_stack(struct hb_session *s, const struct names *n, const struct stack_key *k)
 {
 	u64 addr[HB_STACK_DEPTH], loc;
-	u32 locs[HB_STACK_DEPTH], depth = hb_bpf__stack(s->bpf, k->raw, addr);
+	enum hb_stack_state state;
+	u32 locs[HB_STACK_DEPTH], depth = stack_of(s, k->raw, addr, &state);
 
 	for (u32 i = 0; i < depth; i++) {
 		u64 at = frame_address(addr, i);
@@ -114,8 +135,7 @@ static bool put_stack(struct hb_session *s, const struct names *n, const struct 
 		locs[depth - 1 - i] = (u32)loc;
 	}
 	if (depth)
-		hb_window_writer__stack(s->writer, k->pid, k->raw, locs, depth,
-					depth == HB_STACK_DEPTH ? HB_STACK_TRUNCATED : HB_STACK_WHOLE);
+		hb_window_writer__stack(s->writer, k->pid, k->raw, locs, depth, state);
 	return true;
 }
 
