@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -72,6 +73,18 @@ static void fill_standard_fds(void)
 		close(fd);
 }
 
+/* BPF programs, maps and links are descriptors, single uprobes one each: the soft limit, which is there for
+ * programs that use select(), is too small for them. */
+static void use_all_fds(void)
+{
+	struct rlimit r;
+
+	if (!getrlimit(RLIMIT_NOFILE, &r) && r.rlim_cur < r.rlim_max) {
+		r.rlim_cur = r.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &r);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const char *word = argc > 1 ? argv[1] : "";
@@ -79,6 +92,7 @@ int main(int argc, char **argv)
 	struct hb_error e = {0};
 
 	fill_standard_fds();
+	use_all_fds();
 	if (c)
 		return finish(run(c, argc, argv));
 	if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0) {

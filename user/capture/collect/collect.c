@@ -192,19 +192,21 @@ static int add_ring(struct hb_collect *c, unsigned i, int fd, struct hb_error *e
 struct hb_collect *hb_collect__new(const struct hb_collect_opts *o, struct hb_error *e)
 {
 	struct hb_collect *c = calloc(1, sizeof(*c));
+	int fd_err;
 
 	if (!c) {
 		hb_error__nomem(e, "the collector");
 		return NULL;
 	}
 	c->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	fd_err = -errno;
 	c->writer = o->writer;
 	c->n_rings = o->n_rings;
 	c->rings = calloc(o->n_rings + 1, sizeof(*c->rings));
 	c->tasks = hb_map__new();
 	c->stacks = hb_map__new();
-	if (!c->rings || !c->tasks || !c->stacks || c->epoll_fd < 0) {
-		hb_error__nomem(e, "the collector");
+	if (c->epoll_fd < 0 || !c->rings || !c->tasks || !c->stacks) {
+		hb_error__fds(e, "the collector", c->epoll_fd < 0 ? fd_err : -ENOMEM);
 		goto fail;
 	}
 	for (unsigned id = 0; id < HB_TYPE_MAX; id++) {

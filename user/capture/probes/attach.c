@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 /* Links to many places close in some 30 ms; single ones take 0.1 s each. */
@@ -49,17 +48,6 @@ struct job {
 	int err; /* the last error of a place */
 };
 
-/* Single uprobes take a file descriptor each. */
-static void raise_fd_limit(void)
-{
-	struct rlimit r;
-
-	if (!getrlimit(RLIMIT_NOFILE, &r) && r.rlim_cur < r.rlim_max) {
-		r.rlim_cur = r.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &r);
-	}
-}
-
 struct hb_attach *hb_attach__new(const struct hb_attach_ops *ops)
 {
 	struct hb_attach *a = calloc(1, sizeof(*a));
@@ -68,7 +56,6 @@ struct hb_attach *hb_attach__new(const struct hb_attach_ops *ops)
 		return NULL;
 	a->ops = *ops;
 	a->trial_prog = a->trial_map = -1;
-	raise_fd_limit();
 	return a;
 }
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -67,10 +68,28 @@ static int load_tables(struct hb_session *s, struct hb_error *e)
 	return err;
 }
 
+/* Programs, maps and their links are FDS_FIXED or more; rings, samplers and readers of mappings are one a CPU
+ * each. Without this check libbpf is the one to run out of descriptors, and says something else. */
+#define FDS_FIXED   48
+#define FDS_PER_CPU 3
+
+static int check_fds(struct hb_error *e)
+{
+	unsigned long long need = FDS_FIXED + FDS_PER_CPU * (unsigned long long)sysconf(_SC_NPROCESSORS_ONLN);
+	struct rlimit r;
+
+	if (getrlimit(RLIMIT_NOFILE, &r) || r.rlim_cur >= need)
+		return 0;
+	return hb_error__set(
+	    e, HB_EXIT_KERNEL, -EMFILE,
+	    "out of file descriptors: %llu may be open, at least %llu are needed; raise `ulimit -n`",
+	    (unsigned long long)r.rlim_cur, need);
+}
+
 static int prepare(struct hb_session *s, struct hb_error *e)
 {
 	struct hb_plan_opts po = {.layers = s->o.layers};
-	int err = load_tables(s, e);
+	int err = check_fds(e) ?: load_tables(s, e);
 
 	err = err ? err : hb_target__need_proc(e);
 	if (!err && !hb_target__initial_pidns())
