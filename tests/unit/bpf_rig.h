@@ -162,7 +162,8 @@ static inline int rig__by_time(const void *a, const void *b)
 static inline void rig__drain(struct rig *r)
 {
 	assert_true(ring_buffer__consume(r->rb) >= 0);
-	qsort(r->rec, r->n, sizeof(*r->rec), rig__by_time);
+	if (r->n) /* no record yet: no array */
+		qsort(r->rec, r->n, sizeof(*r->rec), rig__by_time);
 }
 
 static inline u64 rig__lost(struct rig *r, u32 cause, u32 type)
