@@ -99,6 +99,21 @@ def test_an_export_is_whole_or_absent(hb, window):
     assert sorted(os.listdir(hb.folder)) == before
 
 
+def test_what_folded_has_no_place_for_is_said(hb, window):
+    """Damage is said on the standard error beside folded stacks, and nowhere else when the format has a place for it."""
+    path, _, _ = window
+    cut = os.path.join(hb.folder, "cut.hbw")
+    with open(path, "rb") as whole, open(cut, "wb") as part:
+        part.write(whole.read()[:os.path.getsize(path) * 2 // 3])
+    damage = json.loads(hb.run("report", cut, "--json", code=OK).out)["window"]["damage"]
+    folded = hb.run("export", cut, "--format", "folded", "-o", "-", code=OK)
+    assert damage in folded.err and damage not in folded.out, folded.err
+    assert hb.run("export", cut, "--format", "folded", "-q", "-o", "-", code=OK).err == ""
+    assert hb.run("export", path, "--format", "folded", "-o", "-", code=OK).err == ""
+    ndjson = hb.run("export", cut, "--format", "ndjson", "-o", "-", code=OK)
+    assert ndjson.err == "" and damage in ndjson.out
+
+
 def test_a_reader_that_leaves_is_no_failure(hb, window):
     """export | head: ends by SIGPIPE (or normally), without a sentence, without a crash."""
     path, _, _ = window

@@ -176,5 +176,6 @@ static int run(struct hb_window *w, FILE *out, struct hb_error *e)
 HB_EXPORTER(folded) = {
     .name = "folded",
     .doc = "CPU samples for flame graphs: comm;frame;.. weight in us",
+    .bare = true,
     .run = run,
 };
