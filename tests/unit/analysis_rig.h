@@ -295,6 +295,8 @@ static inline void rig_rest(struct rig *r)
 	hb_window_writer__meta(r->w, "kernel", "6.18");
 	hb_window_writer__meta(r->w, "profile", "standard");
 	hb_window_writer__meta(r->w, "simulated", "1");
+	hb_window_writer__meta(r->w, "self_cpu_setup_ns", "11000000");
+	hb_window_writer__meta(r->w, "self_cpu_window_ns", "5000000");
 	hb_window_writer__meta(r->w, "self_cpu_ns", "20000000");
 	hb_window_writer__meta(r->w, "self_rss", "1048576");
 }

@@ -312,6 +312,11 @@ static void totals(void **state)
 	assert_int_equal(t->by_type[HB_TYPE_accel], 117);
 	assert_int_equal(t->by_type[HB_TYPE_offcpu], 7);
 	assert_int_equal(t->cost_ns, 502000);
+	assert_int_equal(t->probe_cost_ns, 500000);
+	assert_int_equal(t->hook_cost_ns, 2000);
+	assert_true(t->self_split);
+	assert_int_equal(t->self_setup_ns, 11 * MS);
+	assert_int_equal(t->self_window_ns, 5 * MS);
 	assert_int_equal(t->self_cpu_ns, 20 * MS);
 	assert_int_equal(n, 2);
 	assert_string_equal(hb_window__string(w, p[0]->row->name), "cuLaunchKernel");

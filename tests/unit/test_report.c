@@ -89,8 +89,11 @@ static void summary_says_it_all(void **state)
 	has(s, "epoll_wait");
 	has(s, "200 api;server (sendto)");
 	has(s, "LOSS: ring_full 12: ");
-	has(s, "cost: own CPU 20.00 ms (2.00 % of one core), 1.0 MiB of memory");
-	has(s, "cost: in the targets 502.0 us (0.05 % of one core)");
+	has(s,
+	    "cost: own CPU 5.00 ms (0.50 % of one core) in the window, 15.00 ms before and after, 1.0 MiB");
+	has(s, "cost: probes in the targets 500.0 us (0.05 % of one core), hits x measured price");
+	has(s, "cost: scheduler and sampling, whole machine 2.0 us (0.00 % of one core), measured by the "
+	       "kernel");
 	free(s);
 	rig_close(&r, w);
 }
@@ -213,6 +216,9 @@ static void json_has_the_numbers(void **state)
 	assert_int_equal(YAJL_GET_INTEGER(at(v, "loss", "total")), 12);
 	assert_int_equal(YAJL_GET_INTEGER(at(v, "loss", "ring_full")), 12);
 	assert_int_equal(YAJL_GET_INTEGER(at(v, "receipt", "cost_ns")), 502000);
+	assert_int_equal(YAJL_GET_INTEGER(at(v, "receipt", "probes_cost_ns")), 500000);
+	assert_int_equal(YAJL_GET_INTEGER(at(v, "receipt", "hooks_cost_ns")), 2000);
+	assert_int_equal(YAJL_GET_INTEGER(at(v, "receipt", "self_cpu_window_ns")), 5 * MS);
 	assert_int_equal(YAJL_GET_INTEGER(at(row(v, "wakeups", 0), "from", "pid")), 200);
 	assert_int_equal(YAJL_GET_INTEGER(at(row(v, "wakeups", 0), "count", NULL)), 3);
 	assert_string_equal(YAJL_GET_STRING(at(row(v, "blocking", 0), "syscall", NULL)), "epoll_wait");

@@ -219,7 +219,7 @@ const char *hb_decode__loss_doc(enum hb_loss cause)
 	    [HB_LOSS_MMAP_LOST] = "mapping events dropped by the kernel",
 	    [HB_LOSS_DISK] = "records that could not be written to the file",
 	    [HB_LOSS_TASKS] = "records of threads beyond 65,535",
-	    [HB_LOSS_MISSED] = "hooks the kernel skipped",
+	    [HB_LOSS_MISSED] = "hooks that the kernel did not run: their events are missing",
 	    [HB_LOSS_UNKNOWN_TYPE] = "records of a type this version does not know",
 	    [HB_LOSS_DAMAGED] = "damaged or missing blocks of the file",
 	};

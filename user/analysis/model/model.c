@@ -101,6 +101,7 @@ static void on_price(struct hb_model *m, struct thread *t, const void *data)
 	p->price = r->price;
 	p->cost_ns += r->hits * r->price;
 	m->totals.cost_ns += r->hits * r->price;
+	*(hook ? &m->totals.hook_cost_ns : &m->totals.probe_cost_ns) += r->hits * r->price;
 }
 
 static void on_record(struct hb_model *m, const struct hb_record *r)
@@ -152,6 +153,19 @@ static u64 meta_u64(const struct hb_window *w, const char *key)
 	const char *s = hb_window__meta(w, key);
 
 	return s ? strtoull(s, NULL, 10) : 0;
+}
+
+/* Windows of older recorders hold the sum only. */
+static void own_use(struct hb_model *m)
+{
+	struct hb_totals *t = &m->totals;
+
+	t->self_cpu_ns = meta_u64(m->w, "self_cpu_ns");
+	t->self_rss = meta_u64(m->w, "self_rss");
+	t->self_setup_ns = meta_u64(m->w, "self_cpu_setup_ns");
+	t->self_window_ns = meta_u64(m->w, "self_cpu_window_ns");
+	t->self_split =
+	    t->self_window_ns && t->self_cpu_ns && t->self_setup_ns + t->self_window_ns <= t->self_cpu_ns;
 }
 
 static int init_tables(struct hb_model *m)
@@ -259,8 +273,7 @@ struct hb_model *hb_model__build(struct hb_window *w, struct hb_error *e)
 	m->w = w;
 	m->n_pages = (hb_window__probes(w) >> PAGE_BITS) + 1;
 	m->totals.wall_ns = i->end_ts > i->start_ts ? i->end_ts - i->start_ts : 0;
-	m->totals.self_cpu_ns = meta_u64(w, "self_cpu_ns");
-	m->totals.self_rss = meta_u64(w, "self_rss");
+	own_use(m);
 	m->oom = init_tables(m) != 0;
 	if (!m->oom) {
 		add_known_procs(m);

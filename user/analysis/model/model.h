@@ -167,8 +167,13 @@ struct hb_totals {
 	u64 wall_ns; /* of the window */
 	u64 records;
 	u64 by_type[HB_TYPE_MAX];
-	u64 cost_ns;		   /* sum of price records */
+	u64 cost_ns;	   /* sum of price records: probe_cost_ns + hook_cost_ns */
+	u64 probe_cost_ns; /* of table rows: in the targets, hits x measured price */
+	u64 hook_cost_ns;  /* of the tool's other programs: on the whole machine, as the kernel measured */
 	u64 self_cpu_ns, self_rss; /* the tool's own; 0 unknown */
+	bool self_split;	   /* the two below are known */
+	u64 self_setup_ns;	   /* part of self_cpu_ns before the window */
+	u64 self_window_ns;	   /* and inside it */
 	int read_error;		   /* -errno of a read that ended the pass early, 0 none */
 };
 

@@ -160,20 +160,39 @@ static double percent(u64 part, u64 whole)
 	return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
-void hb_report__cost(const struct hb_totals *t, FILE *out)
+static void own_cost(const struct hb_totals *t, FILE *out)
 {
 	char a[32], b[32];
 
-	if (t->self_cpu_ns)
-		fprintf(out, "cost: own CPU %s (%.2f %% of one core)",
-			hb_text__ns(a, sizeof(a), t->self_cpu_ns), percent(t->self_cpu_ns, t->wall_ns));
-	else
+	if (!t->self_cpu_ns)
 		fprintf(out, "cost: own CPU not recorded");
-	if (t->self_rss)
-		fprintf(out, ", %s of memory", hb_text__bytes(b, sizeof(b), t->self_rss));
-	if (t->by_type[HB_TYPE_price])
-		fprintf(out, "\ncost: in the targets %s (%.2f %% of one core), hits x measured price\n",
-			hb_text__ns(a, sizeof(a), t->cost_ns), percent(t->cost_ns, t->wall_ns));
+	else if (t->self_split)
+		fprintf(out, "cost: own CPU %s (%.2f %% of one core) in the window, %s before and after",
+			hb_text__ns(a, sizeof(a), t->self_window_ns), percent(t->self_window_ns, t->wall_ns),
+			hb_text__ns(b, sizeof(b), t->self_cpu_ns - t->self_window_ns));
 	else
-		fprintf(out, "\ncost: no prices recorded\n");
+		fprintf(out, "cost: own CPU %s, start-up included",
+			hb_text__ns(a, sizeof(a), t->self_cpu_ns));
+	if (t->self_rss)
+		fprintf(out, ", %s", hb_text__bytes(b, sizeof(b), t->self_rss));
+	fputc('\n', out);
+}
+
+void hb_report__cost(const struct hb_totals *t, FILE *out)
+{
+	char a[32];
+
+	own_cost(t, out);
+	if (!t->by_type[HB_TYPE_price]) {
+		fprintf(out, "cost: no prices recorded\n");
+		return;
+	}
+	fprintf(out, "cost: probes in the targets %s (%.2f %% of one core), hits x measured price\n",
+		hb_text__ns(a, sizeof(a), t->probe_cost_ns), percent(t->probe_cost_ns, t->wall_ns));
+	if (t->hook_cost_ns)
+		fprintf(
+		    out,
+		    "cost: scheduler and sampling, whole machine %s (%.2f %% of one core), measured by the "
+		    "kernel\n",
+		    hb_text__ns(a, sizeof(a), t->hook_cost_ns), percent(t->hook_cost_ns, t->wall_ns));
 }

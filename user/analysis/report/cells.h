@@ -25,7 +25,8 @@ const char *hb_waker__text(const struct hb_window *w, const struct hb_waker_stat
 unsigned hb_report__head(const struct hb_window *w, const struct hb_totals *t, FILE *out);
 /* "loss: none" or one line for each cause, `max` lines at most. */
 unsigned hb_report__loss(const struct hb_window *w, FILE *out, unsigned max);
-/* What recording cost: the tool's own CPU, and hits x price in the targets: two lines. */
+/* What recording cost: the tool's own CPU, probes in the targets, programs on the whole machine: three lines
+ * at most. */
 void hb_report__cost(const struct hb_totals *t, FILE *out);
 
 #endif

@@ -321,6 +321,7 @@ static void put_price(struct doc *d, const void *row)
 	const struct hb_price_stat *p = row;
 
 	hb_json__kstring(d->j, "hook", str(d, p->row ? p->row->symbol : p->hook));
+	hb_json__kstring(d->j, "where", p->row || !p->hook ? "targets" : "machine");
 	hb_json__ku64(d->j, "hits", p->hits);
 	hb_json__ku64(d->j, "price_ns", p->price);
 	hb_json__ku64(d->j, "cost_ns", p->cost_ns);
@@ -400,7 +401,13 @@ static void put_receipt(struct doc *d)
 
 	hb_json__kobject(d->j, "receipt");
 	hb_json__ku64(d->j, "cost_ns", t->cost_ns);
+	hb_json__ku64(d->j, "probes_cost_ns", t->probe_cost_ns);
+	hb_json__ku64(d->j, "hooks_cost_ns", t->hook_cost_ns);
 	hb_json__ku64(d->j, "self_cpu_ns", t->self_cpu_ns);
+	if (t->self_split) {
+		hb_json__ku64(d->j, "self_cpu_setup_ns", t->self_setup_ns);
+		hb_json__ku64(d->j, "self_cpu_window_ns", t->self_window_ns);
+	}
 	hb_json__ku64(d->j, "self_rss", t->self_rss);
 	put_table(d, "hooks", (const void *const *)rows, n, put_price);
 	hb_json__end(d->j);

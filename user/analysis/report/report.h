@@ -20,8 +20,9 @@ struct hb_report_opts {
 /*
  * The one-screen summary (40 lines at most, 100 columns) that `trace` prints at its end: processes, calls by
  * class, blocking system calls, off-CPU reasons with wakers, loss, own CPU and cost. Reads the whole window
- * (it rewinds first), in one pass. Own CPU comes from the meta keys "self_cpu_ns" and "self_rss" (bytes), the
- * cost from the price records. 0 or -errno.
+ * (it rewinds first), in one pass. Own CPU comes from the meta keys "self_cpu_ns" (all), "self_cpu_setup_ns"
+ * (before the window), "self_cpu_window_ns" (in it) and "self_rss" (bytes), the cost from the price records.
+ * 0 or -errno.
  */
 int hb_report__summary(struct hb_window *w, FILE *out, const struct hb_summary_opts *o);
 

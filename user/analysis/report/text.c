@@ -339,11 +339,12 @@ static struct hb_table *losses(struct page *p, u32 *n)
 
 static struct hb_table *prices(struct page *p, u32 *n)
 {
-	struct hb_table *t = hb_table__new("hook~|hits>|price>|cost>|share of one core>");
+	struct hb_table *t = hb_table__new("hook~|where|hits>|price>|cost>|share of one core>");
 	const struct hb_price_stat *const *s = hb_model__prices(p->m, n);
 
 	for (u32 i = 0; i < shown(p, *n); i++) {
 		hb_table__cell(t, "%s", hb_window__string(p->w, s[i]->row ? s[i]->row->symbol : s[i]->hook));
+		hb_table__cell(t, "%s", s[i]->row || !s[i]->hook ? "targets" : "machine");
 		hb_cell__count(t, s[i]->hits);
 		hb_cell__ns(t, s[i]->price);
 		hb_cell__ns(t, s[i]->cost_ns);
@@ -373,7 +374,7 @@ static const struct section {
     {"System calls", syscalls, 0, NULL},
     {"Stacks", stacks, 20, NULL},
     {"Loss", losses, 0, NULL},
-    {"Cost by hook (hits x measured price)", prices, 0, NULL},
+    {"Cost by hook (targets: hits x measured price; machine: as measured by the kernel)", prices, 0, NULL},
 };
 
 static int print_section(struct page *p, const struct section *s)

@@ -17,6 +17,15 @@ static void meta_u64(struct hb_session *s, const char *key, u64 v)
 	hb_window_writer__meta(s->writer, key, text);
 }
 
+/* Offsets have a sign: the two clocks are read one after the other, and boot time may be the same as ours. */
+static void meta_s64(struct hb_session *s, const char *key, s64 v)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%lld", (long long)v);
+	hb_window_writer__meta(s->writer, key, text);
+}
+
 static const char *const layer_words[] = {"auto", "runtime", "driver", "both"};
 static const char *const syscall_words[] = {"none", "blocking", "all"};
 
@@ -32,8 +41,8 @@ static void describe_host(struct hb_session *s)
 	meta_u64(s, "cpus", (u64)sysconf(_SC_NPROCESSORS_ONLN));
 	/* Offsets are stored, never applied: what a reader adds to a record's ts to get wall-clock or boot
 	 * time. */
-	meta_u64(s, "realtime_offset_ns", hb_clock__read(CLOCK_REALTIME) - hb_clock__now());
-	meta_u64(s, "boottime_offset_ns", hb_clock__read(CLOCK_BOOTTIME) - hb_clock__now());
+	meta_s64(s, "realtime_offset_ns", (s64)(hb_clock__read(CLOCK_REALTIME) - hb_clock__now()));
+	meta_s64(s, "boottime_offset_ns", (s64)(hb_clock__read(CLOCK_BOOTTIME) - hb_clock__now()));
 }
 
 static void describe_plan(struct hb_session *s)
@@ -50,8 +59,32 @@ static void describe_plan(struct hb_session *s)
 		hb_session__note(s, HB_NOTE_INFO, "%s", remarks[i]);
 }
 
+/* CPU used by this program so far, ns. */
+static u64 own_cpu(void)
+{
+	struct rusage ru;
+
+	if (getrusage(RUSAGE_SELF, &ru))
+		return 0;
+	return ((u64)ru.ru_utime.tv_sec + (u64)ru.ru_stime.tv_sec) * 1000000000ULL +
+	       ((u64)ru.ru_utime.tv_usec + (u64)ru.ru_stime.tv_usec) * 1000ULL;
+}
+
+/* The window has just begun: what attaching cost is over. */
+static void describe_setup(struct hb_session *s)
+{
+	s->cpu_at_begin = own_cpu();
+	meta_u64(s, "self_cpu_setup_ns", s->cpu_at_begin);
+}
+
+void hb_session__window_over(struct hb_session *s)
+{
+	meta_u64(s, "self_cpu_window_ns", own_cpu() - s->cpu_at_begin);
+}
+
 void hb_session__describe(struct hb_session *s)
 {
+	describe_setup(s);
 	hb_window_writer__meta(s->writer, "tool", "herschel-bpf " HB_VERSION);
 	hb_window_writer__meta(s->writer, "profile", "standard");
 	hb_window_writer__meta(s->writer, "layers", layer_words[s->o.layers]);
@@ -151,13 +184,7 @@ static u64 peak_rss(void)
 
 static void own_use(struct hb_session *s)
 {
-	struct rusage ru;
-
-	if (getrusage(RUSAGE_SELF, &ru))
-		return;
-	meta_u64(s, "self_cpu_ns",
-		 ((u64)ru.ru_utime.tv_sec + (u64)ru.ru_stime.tv_sec) * 1000000000ULL +
-		     ((u64)ru.ru_utime.tv_usec + (u64)ru.ru_stime.tv_usec) * 1000ULL);
+	meta_u64(s, "self_cpu_ns", own_cpu());
 	meta_u64(s, "self_rss", peak_rss());
 }
 

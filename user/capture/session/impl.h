@@ -94,6 +94,7 @@ struct hb_session {
 
 	const volatile int *stop; /* the operator wants an end */
 	u64 begin, end;		  /* of the window, monotonic ns */
+	u64 cpu_at_begin;	  /* CPU this program had used when the window began, ns */
 	u64 attach_ns, detach_ns;
 	u64 syscall_extra;    /* ns that --syscalls all adds to any system call of a bystander */
 	const char *ended_by; /* sentence for the window and the operator */
@@ -153,8 +154,9 @@ void hb_session__note(struct hb_session *s, enum hb_notelevel level, const char 
     __attribute__((format(printf, 3, 4)));
 
 /* ---- finish.c ---- */
-void hb_session__describe(struct hb_session *s); /* meta facts and notes at the start */
-void hb_session__account(struct hb_session *s);	 /* loss, receipt, own cost, at the end */
+void hb_session__describe(struct hb_session *s);    /* meta facts and notes at the start */
+void hb_session__window_over(struct hb_session *s); /* own CPU so far, at once after the window's end */
+void hb_session__account(struct hb_session *s);	    /* loss, receipt, own cost, at the end */
 
 /* ---- names.c ---- */
 /* Names and locations for all stacks seen, until the deadline. The flow has ended: rings are closed here. */

@@ -349,6 +349,7 @@ int hb_session__run(struct hb_session *s, const volatile int *stop, hb_progress_
 	hb_session__describe(s);
 	control(s, stop, fn, arg);
 	s->end = hb_bpf__end_calls(s->bpf);
+	hb_session__window_over(s);
 	hb_bpf__clear_targets(s->bpf);
 	hb_arrival__tick(s, true);
 	detach(s);
