@@ -79,6 +79,19 @@ static __always_inline void syscall_opened(s64 by)
 		__sync_fetch_and_add(n, by);
 }
 
+/* x86-64: return probes (335) and probes (336) come from the trampolines that the kernel put into the target
+ * as system calls. They are not calls of the program but mostly our own probes. Their exit cannot be told by
+ * its registers, the kernel has restored those of the probed function: what entered is remembered, without
+ * time. */
+static __always_inline bool syscall_is_probe(u64 sysno)
+{
+#if defined(__TARGET_ARCH_x86)
+	return sysno == 335 || sysno == 336;
+#else
+	return false;
+#endif
+}
+
 SEC("?tp_btf/sys_enter")
 int sys_enter(u64 *ctx)
 {
@@ -94,6 +107,10 @@ int sys_enter(u64 *ctx)
 		return 0;
 	}
 	e->sysno = (u16)ctx[1];
+	if (syscall_is_probe(e->sysno)) {
+		e->ts = 0;
+		return 0;
+	}
 	entered_args(e, (struct pt_regs *)ctx[0]);
 	e->ts = bpf_ktime_get_ns();
 	if (hb_call__class(e->sysno) & HB_CALL_GONE)
@@ -124,6 +141,10 @@ int sys_exit(u64 *ctx)
 		return 0;
 	cur = bpf_get_current_task_btf();
 	e = bpf_task_storage_get(&entered, cur, 0, 0);
+	if (e && syscall_is_probe(e->sysno)) {
+		e->sysno = HB_SYSNO_NONE;
+		return 0;
+	}
 	if (!e || !e->ts) {
 		syscall_unseen(cur);
 		return 0;
