@@ -37,15 +37,23 @@ static u64 frame_address(const u64 *addr, u32 i)
 #else
 #define USER_BITS 48
 #endif
+#define FIRST_PAGE 4096
+
+static bool can_run_at(u64 addr, bool kernel)
+{
+	return kernel ? addr >> 63 == 1 : addr >> USER_BITS == 0 && addr >= FIRST_PAGE;
+}
 
 /* Addresses of a stack, innermost first. What a walk along frame pointers finds through code that has none is
- * not always an address: at the first that no thread can run at the stack ends, as a broken one. */
+ * not always an address: at the first that no thread can run at (zeros and small numbers are the most common;
+ * nobody maps the first page) the stack ends, as a broken one. Where the thread itself was is no such guess:
+ * it stays, even a jump to nowhere. */
 static u32 stack_of(struct hb_session *s, u32 raw, u64 addr[HB_STACK_DEPTH], enum hb_stack_state *state)
 {
-	u32 depth = hb_bpf__stack(s->bpf, raw, addr), n = 0;
+	u32 depth = hb_bpf__stack(s->bpf, raw, addr), n = depth > 0;
 	bool kernel = depth && addr[0] >> 63;
 
-	while (n < depth && (kernel ? addr[n] >> 63 == 1 : addr[n] >> USER_BITS == 0))
+	while (n < depth && can_run_at(addr[n], kernel))
 		n++;
 	*state = n < depth ? HB_STACK_BROKEN : n == HB_STACK_DEPTH ? HB_STACK_TRUNCATED : HB_STACK_WHOLE;
 	return n;
