@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "analysis_rig.h"
 
+#include <limits.h>
 #include <sys/stat.h>
 #include <yajl/yajl_tree.h>
 
@@ -342,6 +343,29 @@ static void table_layout(void **state)
 	free(text);
 }
 
+/* However full the line: a title stays whole, and without a limit nothing is cut. */
+static void table_titles(void **state)
+{
+	static const unsigned widths[] = {20, UINT_MAX};
+	static const char *const wanted[] = {"  a rather long title  n\n  012345678901234567~  1\n",
+					     "  a rather long title             n\n"
+					     "  012345678901234567890123456789  1\n"};
+
+	for (size_t i = 0; i < 2; i++) {
+		struct hb_table *t = hb_table__new("a rather long title~|n>");
+		char *text = NULL;
+		size_t size;
+		FILE *f = open_memstream(&text, &size);
+
+		hb_table__cell(t, "012345678901234567890123456789");
+		hb_table__cell(t, "1");
+		assert_int_equal(hb_table__print(t, f, widths[i]), 0);
+		fclose(f);
+		assert_string_equal(text, wanted[i]);
+		free(text);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -349,6 +373,7 @@ int main(void)
 	    cmocka_unit_test(text_has_every_table), cmocka_unit_test(json_has_the_numbers),
 	    cmocka_unit_test(json_is_documented),   cmocka_unit_test(damage_is_shown),
 	    cmocka_unit_test(empty_window),	    cmocka_unit_test(table_layout),
+	    cmocka_unit_test(table_titles),
 	};
 
 	return cmocka_run_group_tests_name("report", tests, NULL, NULL);

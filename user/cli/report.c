@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "analysis/report/report.h"
 #include "base/text.h"
@@ -84,7 +85,8 @@ static int print(struct hb_window *w, struct args *a)
 
 static int run(int argc, char **argv)
 {
-	struct args a = {.o.rows = 40};
+	/* A pipe or a file has no width: what is looked for there (grep) must not be cut. */
+	struct args a = {.o.rows = 40, .o.wide = !isatty(STDOUT_FILENO)};
 	int rc = hb_cli__parse(&argp, argc, argv, &a, &a.error);
 	struct hb_window *w;
 

@@ -15,6 +15,7 @@ struct hb_summary_opts {
 
 struct hb_report_opts {
 	unsigned rows; /* rows of one table; 0 = all */
+	bool wide;     /* cut nothing: for a file or another program */
 };
 
 /*
@@ -26,7 +27,7 @@ struct hb_report_opts {
  */
 int hb_report__summary(struct hb_window *w, FILE *out, const struct hb_summary_opts *o);
 
-/* All tables as text, 120 columns at most. */
+/* All tables as text, 120 columns at most unless `wide`. */
 int hb_report__text(struct hb_window *w, FILE *out, const struct hb_report_opts *o, struct hb_error *e);
 
 /* The same as one JSON object; docs/report-json.md. Always complete: no row is left out. */

@@ -12,6 +12,7 @@
 #define MAX_COLUMNS 16
 #define GAP	    2
 #define CELL_MAX    512
+#define FLEX_MIN    12
 
 struct hb_table {
 	char *titles; /* own copy, cut at the bars */
@@ -137,8 +138,10 @@ static void measure(const struct hb_table *t, unsigned width, unsigned *w)
 	}
 	for (unsigned c = 0; c < t->n_columns; c++)
 		sum += w[c];
+	n = columns_of(t->title[f]);
+	n = n > FLEX_MIN ? n : FLEX_MIN; /* a title is never cut */
 	if (t->flexible >= 0 && sum > width)
-		w[f] = w[f] > sum - width + 12 ? w[f] - (sum - width) : 12;
+		w[f] = w[f] > sum - width + n ? w[f] - (sum - width) : n;
 }
 
 int hb_table__print(struct hb_table *t, FILE *out, unsigned width)

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 
 #include "analysis/model/decode.h"
@@ -19,6 +20,7 @@ struct page {
 	struct hb_model *m;
 	FILE *out;
 	unsigned rows; /* of a table; 0 = all */
+	unsigned width;
 };
 
 static u32 shown(const struct page *p, u32 n)
@@ -126,8 +128,8 @@ static struct hb_table *results(struct page *p, u32 *n)
 /* One row per kind of channel; the longest sleep says which one to look at. */
 static struct hb_table *sleeps(struct page *p, u32 *n)
 {
-	struct hb_table *t = hb_table__new(
-	    "process|system call|slept on (the longest)~|count>|total>|p50>|p95>|p99>|max>|runnable>");
+	struct hb_table *t =
+	    hb_table__new("process|system call|slept on~|count>|total>|p50>|p95>|p99>|max>|runnable>");
 	const struct hb_sleep_stat *const *s = hb_model__sleeps(p->m, n);
 	char buf[640];
 
@@ -364,7 +366,7 @@ static const struct section {
      "no accelerator calls"},
     {"Calls (inner: made inside a runtime call; share: busiest thread)", calls, 0, NULL},
     {"Results other than 0", results, 0, NULL},
-    {"Blocking system calls", sleeps, 0, "none"},
+    {"Blocking system calls (slept on: of the longest sleep)", sleeps, 0, "none"},
     {"Off-CPU by reason", reasons, 0, "none"},
     {"Wake-ups between traced processes (first: from one process to another)", edges, 0, NULL},
     {"Locks (futex words slept on)", locks, 20, NULL},
@@ -396,7 +398,7 @@ static int print_section(struct page *p, const struct section *s)
 		fprintf(p->out, "  %s\n", s->none);
 		return hb_table__print(t, NULL, 0);
 	}
-	rc = hb_table__print(t, p->out, WIDTH);
+	rc = hb_table__print(t, p->out, p->width);
 	if (n > shown(&limited, n))
 		fprintf(p->out, "  ... and %u more (--rows 0 shows all)\n", n - shown(&limited, n));
 	return rc;
@@ -416,7 +418,8 @@ static void print_notes(const struct page *p)
 
 int hb_report__text(struct hb_window *w, FILE *out, const struct hb_report_opts *o, struct hb_error *e)
 {
-	struct page p = {.w = w, .out = out, .rows = o ? o->rows : 0};
+	struct page p = {
+	    .w = w, .out = out, .rows = o ? o->rows : 0, .width = o && o->wide ? UINT_MAX : WIDTH};
 	int rc = 0;
 
 	p.m = hb_model__build(w, e);
