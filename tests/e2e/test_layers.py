@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """--layers: each operation is seen where it was asked for, and never counted twice (simulated accelerator)."""
 import collections
+import json
 import os
+import re
 
 import pytest
 
@@ -9,6 +11,7 @@ from lib import exact, paths
 from lib.engine import answered
 from lib.exact import base, truth
 from lib.processes import wait_for
+from lib.tool import OK
 
 MANY = 10**8  # it calls until it is killed
 CALLS = ["--rate", 2000, "--threads", 2, "--launches", MANY, "--graphs", MANY, "--copies", MANY, "--syncs", MANY, "--mallocs",
@@ -46,6 +49,19 @@ def test_auto_sees_each_operation_once(hb, loop, mode):
     assert not [r for r in window.of("accel") if r.get("inner") or r.get("nested")]
     assert operations(report) == len(window.of("accel"))
     assert {c["name"]: c["inner"] for c in report["calls"] if c["inner"]} == {}
+
+
+def test_ps_counts_the_probes_that_show_lists(hb, loop):
+    """Not those besides that only look, for a moment, whether launches arrive at the driver."""
+    target, _ = loop
+    rows = json.loads(hb.run("ps", "--json", code=OK).out)["processes"]
+    counted = {l["path"]: l["probes"] for p in rows if p["pid"] == target.pid for l in p["libraries"]}
+    shown, lib = collections.Counter(), None
+    for line in hb.run("probes", "show", "-p", target.pid, code=OK).out.splitlines():
+        lib = line.strip() if line.startswith("  /") else lib
+        shown[lib] += bool(re.search(r" (entry|return) +\S+ +\+0x", line))
+    shown = {path: n for path, n in shown.items() if path}
+    assert len(counted) == 2 and counted == shown
 
 
 def test_runtime_only(hb, loop):

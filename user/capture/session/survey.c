@@ -125,15 +125,17 @@ static int remark(struct hb_survey_row *row, const char *text)
 	return lines[row->n_remarks] ? (row->n_remarks++, 0) : -ENOMEM;
 }
 
-static void count_probes(struct hb_survey_row *row, const struct hb_plan *plan)
+/* Those that would be there for the whole window: not the ones that only look, for a moment, whether launches
+ * arrive at the driver. */
+static void count_probes(struct hb_survey_row *row, struct hb_plan *plan)
 {
 	u32 n;
-	const struct hb_plan_file *files = hb_plan__files(plan, &n);
+	const struct hb_plan_file *const *files = hb_plan__files_of(plan, row->p->pid, &n);
 
 	for (u32 i = 0; i < n; i++)
 		for (u32 k = 0; k < row->n_libs; k++)
-			if (strcmp(files[i].path, row->libs[k].path) == 0)
-				row->libs[k].probes += files[i].n_sites;
+			if (strcmp(files[i]->path, row->libs[k].path) == 0)
+				row->libs[k].probes += files[i]->n_sites;
 }
 
 static int plan_for(const struct hb_survey *s, struct hb_survey_row *row)
