@@ -89,6 +89,24 @@ def test_a_second_signal_leaves_a_readable_file(hb, pingpong):
     assert hb.window(path if os.path.exists(path) else path + ".part").of("offcpu")
 
 
+def test_what_a_killed_window_left_is_not_thrown_away(hb, tick):
+    """The next trace into the same name refuses before it touches anything; --force replaces the leftover."""
+    run, path = tracing.begin(hb, "-p", tick.pid)
+    part = path + ".part"
+    wait_for(lambda: os.path.getsize(part) > 20_000, timeout=60, what="something in the window")
+    run.kill()
+    run.wait()
+    with open(part, "rb") as f:
+        left = f.read()
+    result = hb.run("trace", "-p", tick.pid, "-d", "1s", "-o", path, code=FAILED)
+    assert len(result.sentences()) == 1 and part in result.sentences()[0] and "--force" in result.err, result
+    with open(part, "rb") as f:
+        assert f.read() == left
+    assert not os.path.exists(path)
+    hb.run("trace", "-p", tick.pid, "-d", "1s", "-o", path, "--force", code=OK)
+    assert whole(hb, path).of("offcpu", pid=tick.pid)
+
+
 def test_the_last_target_ends_it(hb, start):
     """With two targets the window goes on when the first is gone."""
     first, second = start(TICK, ready="ready"), start(TICK, ready="ready")

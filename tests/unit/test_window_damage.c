@@ -508,8 +508,18 @@ static void killed_writer(void **state)
 	assert_true(rig_count(v) >= 3000);
 	assert_string_equal(hb_window__string(v, hb_window__task_by_tid(v, 1)->comm), "worker");
 	hb_window__close(v);
-	/* Dead, it is in nobody's way. */
-	rig_finish(rig_writer(path, 1), 0);
+	/* Dead, it is kept until somebody says that it may go. */
+	memset(&e, 0, sizeof(e));
+	assert_int_equal(hb_window_writer__check(path, false, &e), -EEXIST);
+	assert_null(hb_window_writer__new(path, &o, &e));
+	assert_int_equal(e.err, -EEXIST);
+	assert_non_null(strstr(e.text, "interrupted window"));
+	assert_non_null(strstr(e.text, "--force"));
+	assert_int_equal(hb_window_writer__check(path, true, &e), 0);
+	v = rig_open(part); /* neither the refusal nor the checks have touched it */
+	assert_true(rig_count(v) >= 3000);
+	hb_window__close(v);
+	rig_finish(rig_writer(path, 1), 0); /* force */
 	v = rig_open(path);
 	assert_int_equal(rig_count(v), 0);
 	hb_window__close(v);

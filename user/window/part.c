@@ -72,12 +72,33 @@ static bool same_file(int fd, const char *name)
 	return fstat(fd, &a) == 0 && lstat(name, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-/* A .part is there already. Its writer holds a lock for as long as it lives, so a lock that we get means that
- * the writer is dead. Removed only when it is a plain file of our own. */
-static int remove_stale(const char *part, struct hb_error *e)
+/* May the .part behind fd be replaced? Its writer holds a lock for as long as it lives, so a lock that we get
+ * means that the writer is dead. What it left is all there is of its window, so only --force throws it away.
+ */
+static int check_stale(int fd, const char *part, bool force, struct hb_error *e)
 {
-	int fd = open(part, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK), err = 0;
 	struct stat st;
+
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_nlink != 1)
+		return hb_error__set(e, HB_EXIT_FAILED, -EEXIST,
+				     "%s is in the way and is not ours; remove it or choose another name",
+				     part);
+	if (flock(fd, LOCK_EX | LOCK_NB))
+		return hb_error__set(e, HB_EXIT_FAILED, -EBUSY,
+				     "%s is being written by another herschel-bpf; choose another name",
+				     part);
+	if (!force)
+		return hb_error__set(
+		    e, HB_EXIT_FAILED, -EEXIST,
+		    "%s holds what an interrupted window kept; move it away, or replace it with --force",
+		    part);
+	return 0;
+}
+
+/* A .part that is there already is checked and, where `remove` says so, removed. */
+static int handle_stale(const char *part, bool force, bool remove, struct hb_error *e)
+{
+	int fd = open(part, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK), err;
 
 	if (fd < 0 && errno == ENOENT)
 		return 0;
@@ -86,14 +107,8 @@ static int remove_stale(const char *part, struct hb_error *e)
 		    e, HB_EXIT_FAILED, -errno,
 		    "%s is in the way and cannot be opened (%s); remove it or choose another name", part,
 		    errno == ELOOP ? "it is a symbolic link" : strerror(errno));
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_nlink != 1)
-		err =
-		    hb_error__set(e, HB_EXIT_FAILED, -EEXIST,
-				  "%s is in the way and is not ours; remove it or choose another name", part);
-	else if (flock(fd, LOCK_EX | LOCK_NB))
-		err = hb_error__set(e, HB_EXIT_FAILED, -EBUSY,
-				    "%s is being written by another herschel-bpf; choose another name", part);
-	else if (same_file(fd, part) && unlink(part) && errno != ENOENT)
+	err = check_stale(fd, part, force, e);
+	if (!err && remove && same_file(fd, part) && unlink(part) && errno != ENOENT)
 		err = hb_error__set(e, HB_EXIT_FAILED, -errno, "cannot remove the leftover %s: %s", part,
 				    strerror(errno));
 	close(fd);
@@ -111,21 +126,41 @@ static int lock_fresh(int fd, const char *part, struct hb_error *e)
 			     part);
 }
 
-int hb_part__open(const char *path, bool force, char **part, struct hb_error *e)
+/* The allocated name, when nothing but perhaps a leftover is in the way. */
+static int part_name(const char *path, bool force, char **part, struct hb_error *e)
 {
-	int fd, err = check_target(path, force, e) ?: check_folder(path, e);
+	int err = check_target(path, force, e) ?: check_folder(path, e);
+
+	if (!err && asprintf(part, "%s.part", path) < 0)
+		err = hb_error__nomem(e, "a file name");
+	return err;
+}
+
+int hb_part__check(const char *path, bool force, struct hb_error *e)
+{
+	char *part = NULL;
+	int err = part_name(path, force, &part, e);
 
 	if (err)
 		return err;
-	if (asprintf(part, "%s.part", path) < 0)
-		return hb_error__nomem(e, "a file name");
+	err = handle_stale(part, force, false, e);
+	free(part);
+	return err;
+}
+
+int hb_part__open(const char *path, bool force, char **part, struct hb_error *e)
+{
+	int fd, err = part_name(path, force, part, e);
+
+	if (err)
+		return err;
 	for (int i = 0; i < 3; i++) {
 		fd = open(*part, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 		if (fd >= 0)
 			return lock_fresh(fd, *part, e);
 		if (errno != EEXIST)
 			break;
-		err = remove_stale(*part, e);
+		err = handle_stale(*part, force, true, e);
 		if (err)
 			return err;
 	}

@@ -6,6 +6,9 @@
 #include <stdbool.h>
 #include "base/error.h"
 
+/* What hb_part__open would refuse, without opening anything. */
+int hb_part__check(const char *path, bool force, struct hb_error *e);
+
 /* Opens PATH.part for writing (see hb_window_writer__new). Returns a locked descriptor and the allocated name
  * in *part, or -errno. */
 int hb_part__open(const char *path, bool force, char **part, struct hb_error *e);

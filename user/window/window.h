@@ -86,14 +86,17 @@ struct hb_window_writer;
 
 struct hb_window_opts {
 	unsigned streams; /* streams of data records, numbered 0.. (one per ring) */
-	bool force;	  /* replace an existing file at the end */
+	bool force;	  /* replace an existing file at the end, and a leftover .part at once */
 	u64 max_size; /* bytes; 0 = unlimited. Near it put() returns -EFBIG from then on; what is on the way
 		       * and would exceed it is counted as loss DISK. An eighth is kept for tables. */
 	u64 start_ts; /* monotonic ns of the window's begin */
 };
 
-/* Creates PATH.part (O_EXCL, O_NOFOLLOW, 0600; a stale .part of a dead writer is replaced, one of a live
- * writer is refused) and writes header and schema. Refuses early when PATH exists and `force` is off, or when
+/* Says early what hb_window_writer__new would refuse; touches nothing. */
+int hb_window_writer__check(const char *path, bool force, struct hb_error *e);
+
+/* Creates PATH.part (O_EXCL, O_NOFOLLOW, 0600; that of a dead writer is replaced only with `force`, that of a
+ * live writer never) and writes header and schema. Refuses early when PATH exists and `force` is off, or when
  * the directory is missing. */
 struct hb_window_writer *hb_window_writer__new(const char *path, const struct hb_window_opts *o,
 					       struct hb_error *e);

@@ -291,6 +291,11 @@ static int alloc_streams(struct hb_window_writer *w, unsigned n)
 	return 0;
 }
 
+int hb_window_writer__check(const char *path, bool force, struct hb_error *e)
+{
+	return hb_part__check(path, force, e);
+}
+
 struct hb_window_writer *hb_window_writer__new(const char *path, const struct hb_window_opts *o,
 					       struct hb_error *e)
 {

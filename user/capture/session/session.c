@@ -35,7 +35,7 @@ static int check_output(const struct hb_session *s, struct hb_error *e)
 	if (!s->o.force && access(s->path, F_OK) == 0)
 		return hb_error__set(e, HB_EXIT_FAILED, -EEXIST,
 				     "%s exists already; use --force to replace it, or -o FILE", s->path);
-	return 0;
+	return hb_window_writer__check(s->path, s->o.force, e);
 }
 
 /* HOST-PID-TIME.hbw in the current folder, or in the temporary one when that is not writable. */
