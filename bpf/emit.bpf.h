@@ -15,15 +15,20 @@
 
 #include "maps.bpf.h"
 
-/* One more loss of this cause on this CPU. Atomic although the array is per CPU: uprobe programs can be
+/* `by` more losses of this cause on this CPU. Atomic although the array is per CPU: uprobe programs can be
  * preempted by others on the same CPU, and recorded plus lost must equal what happened. */
-static __always_inline void hb_lose(u32 cause, u32 type)
+static __always_inline void hb_lose_many(u32 cause, u32 type, u64 by)
 {
 	u32 key = HB_LOSS_KEY(cause, type);
 	u64 *n = bpf_map_lookup_elem(&losses, &key);
 
 	if (n)
-		__sync_fetch_and_add(n, 1);
+		__sync_fetch_and_add(n, by);
+}
+
+static __always_inline void hb_lose(u32 cause, u32 type)
+{
+	hb_lose_many(cause, type, 1);
 }
 
 static __always_inline struct hb_target_cfg *hb_target__find(u32 tgid)

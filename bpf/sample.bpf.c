@@ -2,16 +2,18 @@
 /*
  * CPU samples of target threads, from one cpu-clock event per CPU. That clock is a timer which also ticks on
  * an idle CPU, so the time since this CPU's previous tick is the time a sample stands for, and it is kept for
- * every tick, whoever runs. Ticks that were skipped (interrupts off, a virtual CPU taken away) lengthen the
- * next one: they belong to whoever held the CPU, up to a limit beyond which the CPU itself was gone.
+ * every tick, whoever runs. Ticks that did not come (interrupts off, a virtual CPU taken away, a guest kernel
+ * that runs no programs while some processes are current) are counted as missed: whom they would have met is
+ * not known, least of all that it would have been the thread that the next one meets.
  */
 #include "emit.bpf.h"
 #include "task.bpf.h"
 
-#define HB_SAMPLE_MAX_PERIODS 10
+/* ns. A CPU without a tick for longer than that was not there, so that nobody ran on it. */
+#define HB_SAMPLE_GONE 10000000000ULL
 
 const volatile bool hb_sample_stacks = true;
-/* Nominal period in ns: the weight of a CPU's first sample, and the unit of the limit. Set by user space. */
+/* Nominal period in ns. Set by user space. */
 const volatile u64 hb_sample_period = 10101010;
 
 struct {
@@ -23,15 +25,19 @@ struct {
 
 static __always_inline u64 sample_weight(void)
 {
-	u64 now = bpf_ktime_get_ns(), limit = hb_sample_period * HB_SAMPLE_MAX_PERIODS, since;
+	u64 now = bpf_ktime_get_ns(), period = hb_sample_period, since;
 	u32 zero = 0;
 	u64 *last = bpf_map_lookup_elem(&sample_last, &zero);
 
 	if (!last)
-		return hb_sample_period;
-	since = *last ? now - *last : hb_sample_period;
+		return period;
+	since = *last ? now - *last : period;
 	*last = now;
-	return since < limit ? since : limit;
+	if (since < period + period / 2)
+		return since;
+	if (since < HB_SAMPLE_GONE)
+		hb_lose_many(HB_LOSS_MISSED, HB_TYPE_sample, (since + period / 2) / period - 1);
+	return period;
 }
 
 static __always_inline bool sample_in_user(struct bpf_perf_event_data *ctx)

@@ -183,6 +183,37 @@ static void text_has_every_table(void **state)
 	rig_close(&r, w);
 }
 
+static void missed_ticks_are_said(void **state)
+{
+	struct hb_loss_row lost = {.cause = HB_LOSS_MISSED, .type = HB_TYPE_sample, .cpu = 0, .count = 40};
+	struct rig r = rig_new("ticks");
+	struct hb_window *w;
+	char *s;
+
+	rig_tables(&r);
+	rig_rest(&r);
+	hb_window_writer__meta(r.w, "sample_hz", "99");
+	hb_window_writer__meta(r.w, "cpus", "2");
+	hb_window_writer__loss(r.w, &lost);
+	lost.cpu = 1;
+	lost.count = 8;
+	hb_window_writer__loss(r.w, &lost);
+	lost.type = HB_TYPE_offcpu; /* no tick */
+	hb_window_writer__loss(r.w, &lost);
+	w = rig_open(&r);
+	s = printed(w, text_report);
+	has(s, "CPU time by function (estimate: samples x period)\n  150 of 198 ticks came");
+	has(s, "LOSS: missed 56: ");
+	free(s);
+	rig_close(&r, w);
+	w = rig_window(&r, "all-ticks");
+	s = printed(w, text_report);
+	has(s, "CPU time by function (estimate");
+	has_not(s, "ticks came");
+	free(s);
+	rig_close(&r, w);
+}
+
 static yajl_val at(yajl_val v, const char *a, const char *b)
 {
 	const char *path[] = {a, b, NULL};
@@ -373,7 +404,7 @@ int main(void)
 	    cmocka_unit_test(text_has_every_table), cmocka_unit_test(json_has_the_numbers),
 	    cmocka_unit_test(json_is_documented),   cmocka_unit_test(damage_is_shown),
 	    cmocka_unit_test(empty_window),	    cmocka_unit_test(table_layout),
-	    cmocka_unit_test(table_titles),
+	    cmocka_unit_test(table_titles),	    cmocka_unit_test(missed_ticks_are_said),
 	};
 
 	return cmocka_run_group_tests_name("report", tests, NULL, NULL);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analysis/model/decode.h"
@@ -371,13 +372,37 @@ static const struct section {
     {"Wake-ups between traced processes (first: from one process to another)", edges, 0, NULL},
     {"Locks (futex words slept on)", locks, 20, NULL},
     {"Threads", threads, 0, "none"},
-    {"CPU time by function (samples)", funcs, 50, "no CPU samples"},
-    {"CPU time in the kernel by system call (samples)", kernel, 0, NULL},
+    {"CPU time by function (estimate: samples x period)", funcs, 50, "no CPU samples"},
+    {"CPU time in the kernel by system call (estimate: samples x period)", kernel, 0, NULL},
     {"System calls", syscalls, 0, NULL},
     {"Stacks", stacks, 20, NULL},
     {"Loss", losses, 0, NULL},
     {"Cost by hook (targets: hits x measured price; machine: as measured by the kernel)", prices, 0, NULL},
 };
+
+static u64 meta_number(const struct hb_window *w, const char *key)
+{
+	const char *s = hb_window__meta(w, key);
+
+	return s ? strtoull(s, NULL, 10) : 0;
+}
+
+/* What the CPU times rest on when the kernel did not run the sampling program at every tick. */
+static void print_ticks(const struct page *p)
+{
+	double expected = (double)meta_number(p->w, "sample_hz") * (double)meta_number(p->w, "cpus") *
+			  (double)hb_model__totals(p->m)->wall_ns / 1e9;
+	u64 missed = 0;
+	u32 n;
+	const struct hb_loss_row *s = hb_window__losses(p->w, &n);
+
+	for (u32 i = 0; i < n; i++)
+		if (s[i].cause == HB_LOSS_MISSED && s[i].type == HB_TYPE_sample)
+			missed += s[i].count;
+	if (missed && expected >= (double)missed)
+		fprintf(p->out, "  %.0f of %.0f ticks came: what ran at the others is missing here\n",
+			expected - (double)missed, expected);
+}
 
 static int print_section(struct page *p, const struct section *s)
 {
@@ -398,6 +423,8 @@ static int print_section(struct page *p, const struct section *s)
 		fprintf(p->out, "  %s\n", s->none);
 		return hb_table__print(t, NULL, 0);
 	}
+	if (s->fill == funcs)
+		print_ticks(p);
 	rc = hb_table__print(t, p->out, p->width);
 	if (n > shown(&limited, n))
 		fprintf(p->out, "  ... and %u more (--rows 0 shows all)\n", n - shown(&limited, n));
