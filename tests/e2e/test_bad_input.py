@@ -139,6 +139,8 @@ def test_duration_must_be_positive_with_a_unit(hb, value):
     (["trace"], ["-p"]),
     (["trace", "-p", "1", "--cgroup", "/x"], []),
     (["trace", "-p", "1", "stray"], ["stray"]),
+    (["trace", "-p", "1", "--strict", "5%"], ["--strict=5%"]),
+    (["trace", "-p", "1", "--strict", "stray"], ["stray", "-p PID"]),
     (["trace", "-p", "1", "--layers", "sideways"], ["sideways"]),
     (["trace", "-p", "1", "--syscalls", "some"], ["some"]),
     (["trace", "-p", "1", "--buffer", "lots"], ["lots"]),

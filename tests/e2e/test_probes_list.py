@@ -2,7 +2,7 @@
 """`probes list`: the tables as an operator sees them, alone and with a table of their own."""
 import json
 
-from lib.tool import OK, USAGE
+from lib.tool import FAILED, OK, USAGE
 
 MINE = """api my-chip
 libmychip.so*  mcWait       sync   driver  return  nothrow  stream=a0
@@ -28,9 +28,15 @@ def test_a_glob_or_a_symbol_chooses(tool):
     assert {r["function"] for r in rows(tool, "cuGraph*")} >= {"cuGraphLaunch", "cuGraphUpload"}
     (row,) = rows(tool, "cuMemcpyHtoDAsync_v2_ptsz")
     assert (row["function"], row["arguments"]) == ("cuMemcpyHtoDAsync", "stream=a3 bytes=a2 kind=1")
-    assert rows(tool, "no_such_function") == []
     text = tool.run("probes", "list", "cudaLaunchKernel").out
     assert "grid=a1,a1>>32,a2 block=a3,a3>>32,a4" in text
+
+
+def test_a_glob_that_fits_nothing_says_so(tool):
+    for json_too in ([], ["--json"]):
+        result = tool.run("probes", "list", *json_too, "no_such_function")
+        assert result.code == FAILED and "no_such_function" in result.err and len(result.err.splitlines()) == 1
+        assert result.out == "" or json.loads(result.out) == []
 
 
 def test_a_table_of_ones_own_comes_first(tool, tmp_path):

@@ -149,7 +149,7 @@ def test_on_a_terminal(hb, tick):
     assert text.count("\n") <= 4, "progress is drawn over itself, not line after line"
     result = hb.run(*command[1:], os.path.join(hb.folder, "x.hbw"), code=OK)
     assert "\r" not in result.err and "\x1b" not in result.err and len(result.err.splitlines()) == 2, result
-    quiet = hb.run(*command[1:], os.path.join(hb.folder, "y.hbw"), "--quiet", code=OK)
+    quiet = hb.run(*command[1:], os.path.join(hb.folder, "y.hbw"), "-q", code=OK)
     assert quiet.err == "" and quiet.out
 
 

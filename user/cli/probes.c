@@ -79,6 +79,14 @@ static bool chosen(const struct list *l, const struct hb_row *r)
 	return !l->glob || hb_text__glob(l->glob, r->symbol) || hb_row__covers_symbol(r, l->glob);
 }
 
+static bool any_chosen(const struct list *l, const struct hb_row *rows, u32 n)
+{
+	for (u32 i = 0; i < n; i++)
+		if (chosen(l, &rows[i]))
+			return true;
+	return false;
+}
+
 static void symbol_text(const struct hb_row *r, char *buf, size_t size)
 {
 	snprintf(buf, size, "%s%s%s", r->symbol, r->except ? "!" : "", r->except ? r->except : "");
@@ -161,8 +169,11 @@ static int list(int argc, char **argv)
 	rc = 0;
 	if (l.json)
 		rc = print_json(&l, rows, n);
-	else
+	else if (any_chosen(&l, rows, n))
 		print_rows(&l, rows, n);
+	if (!rc && l.glob && !any_chosen(&l, rows, n))
+		hb_error__set(&l.error, HB_EXIT_FAILED, -ENOENT,
+			      "no row of the probe tables speaks for \"%s\"", l.glob);
 	if (rc && !ferror(stdout)) /* else main() says so */
 		hb_error__set(&l.error, HB_EXIT_FAILED, rc, "the rows could not be printed: %s",
 			      strerror(-rc));

@@ -23,7 +23,6 @@ enum key {
 	KEY_BUFFER,
 	KEY_MAX_SIZE,
 	KEY_STRICT,
-	KEY_QUIET,
 	KEY_SINGLE,
 };
 
@@ -50,15 +49,15 @@ static const struct argp_option options[] = {
      3},
     {"syscalls", KEY_SYSCALLS, "none|blocking|all", 0,
      "blocking: those that sleep, at no cost to others (default); all: every one, slows every process of the "
-     "machine",
+     "machine; none: no waits either, nothing about time off the CPU and wakers",
      3},
     {"probes", KEY_PROBES, "FILE", 0, "further probe table; may be repeated", 3},
     {"frequency", 'F', "HZ", 0, "CPU samples per second and CPU, 0 = none (default 99)", 3},
     {"single-uprobes", KEY_SINGLE, NULL, OPTION_HIDDEN, "do not use uprobe_multi links", 3},
     {NULL, 0, NULL, 0, "Result:", 4},
     {"strict", KEY_STRICT, "SHARE", OPTION_ARG_OPTIONAL,
-     "exit 5 when more than this share of records was lost (default 0.1%)", 4},
-    {"quiet", KEY_QUIET, NULL, 0, "no progress, no notes", 4},
+     "exit 5 when more than this share of records was lost (default 0.1%; joined by =: --strict=5%)", 4},
+    {"quiet", 'q', NULL, 0, "no progress, no notes", 4},
     {0},
 };
 
@@ -163,12 +162,26 @@ static int parse_window(int key, char *arg, struct args *a)
 		return parse_share(arg, &a->strict)
 			   ? bad(a, "--strict", arg, "a share of records, such as 0.1%")
 			   : 0;
-	case KEY_QUIET:
+	case 'q':
 		a->quiet = true;
 		return 0;
 	default:
 		return parse_recorded(key, arg, a);
 	}
+}
+
+/* An optional value is joined to its option by "="; after a blank it arrives here. */
+static int stray(struct args *a, const char *arg)
+{
+	double share;
+
+	if (a->strict < 0 || parse_share(arg, &share))
+		return bad(a, "argument", arg,
+			   "expected here: name the target with -p PID, --cgroup or --name");
+	hb_error__set(&a->error, HB_EXIT_USAGE, -EINVAL,
+		      "argument: \"%s\" is not expected here: a share is joined to its option, --strict=%s",
+		      arg, arg);
+	return EINVAL;
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -177,8 +190,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case ARGP_KEY_ARG:
-		return bad(a, "argument", arg,
-			   "expected here: name the target with -p PID, --cgroup or --name");
+		return stray(a, arg);
 	default:
 		return hb_cli__target_option(key, arg, &a->o.target) == 0 ? 0 : parse_window(key, arg, a);
 	}
