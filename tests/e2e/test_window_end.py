@@ -147,7 +147,7 @@ def test_a_target_that_says_why_it_exits(hb, start):
 
 @pytest.mark.parametrize("limit", ["64KiB", "300KiB", "1MiB"])
 def test_max_size(hb, pingpong, limit):
-    """Ends early, is whole, and is not larger than was allowed."""
+    """Ends early, is whole, is not larger than was allowed, and lacks nothing of what was before its end."""
     path = os.path.join(hb.folder, "w.hbw")
     result = hb.run("trace", "-p", pingpong.pid, "-d", "120s", "-o", path, "--max-size", limit, "--syscalls", "all",
                     timeout=150, code=OK)
@@ -156,7 +156,12 @@ def test_max_size(hb, pingpong, limit):
     factor = {"K": 1 << 10, "M": 1 << 20}[limit[-3]]
     allowed = int(limit[:-3]) * factor
     assert os.path.getsize(path) <= allowed
-    assert len(w.of("offcpu")) > 500 and w.head["end_ns"] - w.head["start_ns"] < 120e9
+    span = w.head["end_ns"] - w.head["start_ns"]
+    assert len(w.of("offcpu")) > 500 and span < 120e9
+    assert w.loss["disk"] == 0, w.loss
+    inside = [r for r in w.of("offcpu") if r["ts"] + r["dur"] <= span]
+    assert len(inside) > 250, "the window ends before most of what it holds"
+    assert json.loads(hb.run("report", path, "--json", code=OK).out)["receipt"]["hooks"], "no prices"
 
 
 def test_the_disk_fills_up_by_another_hand(hb, pingpong, tmp_path):

@@ -35,7 +35,7 @@ struct hb_spool {
 	u64 pushed, finished; /* jobs */
 	bool stop;
 	atomic_int err;
-	_Atomic u64 bytes, dropped, raw_written, data_written, raw_waiting;
+	_Atomic u64 bytes, dropped, raw_done, blocks_done;
 	/* the thread's own */
 	u32 seq;
 	u64 frames;
@@ -111,8 +111,6 @@ static int write_block(struct hb_spool *s, const struct hb_block *b)
 		return 0;
 	}
 	note_in_index(s, b);
-	atomic_fetch_add(&s->raw_written, b->fill);
-	atomic_fetch_add(&s->data_written, sizeof(h) + n_body + z);
 	s->frames++;
 	return write_frame(s, s->out, sizeof(h) + n_body + z);
 }
@@ -136,7 +134,9 @@ static void do_block(struct hb_spool *s, struct hb_block *b)
 		fail(s, err);
 		atomic_fetch_add(&s->dropped, b->count);
 	}
-	atomic_fetch_sub(&s->raw_waiting, b->fill);
+	/* After `bytes` has grown: for a moment both count it, and hb_spool__fits() errs to the safe side. */
+	atomic_fetch_add(&s->raw_done, b->fill);
+	atomic_fetch_add(&s->blocks_done, 1);
 }
 
 /* Tables are tried even after an error: taking back the frame that failed may have made room for them, and
@@ -239,7 +239,6 @@ int hb_spool__push(struct hb_spool *s, struct hb_block *b)
 	*s->tail = b;
 	s->tail = &b->next;
 	s->waiting++;
-	atomic_fetch_add(&s->raw_waiting, b->fill);
 	return enqueued(s);
 }
 
@@ -320,13 +319,16 @@ u64 hb_spool__dropped(const struct hb_spool *s)
 	return atomic_load(&s->dropped);
 }
 
-u64 hb_spool__estimate(const struct hb_spool *s, u64 raw)
-{
-	u64 in = atomic_load(&s->raw_written), out = atomic_load(&s->data_written);
+/* What a block takes beside its rows: heads, types, the frame of zstd, its line of the index. */
+#define BLOCK_EXTRA 256
 
-	raw += atomic_load(&s->raw_waiting);
-	/* Before the first frame is written: a fifth, which is pessimistic. */
-	return in ? (u64)((double)raw * (double)out / (double)in) : raw / 5;
+bool hb_spool__fits(const struct hb_spool *s, u64 raw, u64 blocks, u64 tables)
+{
+	u64 done = atomic_load(&s->blocks_done), index = done * sizeof(struct hb_index_entry) / 2 + 256;
+
+	raw -= atomic_load(&s->raw_done);
+	return atomic_load(&s->bytes) + raw + raw / 128 + (blocks - done) * BLOCK_EXTRA + tables + index <=
+	       s->limit - s->limit / 8;
 }
 
 /* ---- life ---- */

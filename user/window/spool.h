@@ -33,7 +33,9 @@ int hb_spool__seal(struct hb_spool *s, u64 records, u64 end_ts);
 int hb_spool__error(const struct hb_spool *s);	 /* first error of the disk, sticky */
 u64 hb_spool__bytes(const struct hb_spool *s);	 /* in the file */
 u64 hb_spool__dropped(const struct hb_spool *s); /* records in blocks that were not written */
-/* What `raw` bytes of rows, and all that waits in the queue, will likely take in the file. */
-u64 hb_spool__estimate(const struct hb_spool *s, u64 raw);
+/* Does the file stay below its limit, with an eighth to spare, if nothing of what is not written yet lets
+ * itself be compressed? `raw` and `blocks`: bytes of rows and blocks begun since the start; `tables`: bytes
+ * to come. */
+bool hb_spool__fits(const struct hb_spool *s, u64 raw, u64 blocks, u64 tables);
 
 #endif

@@ -87,9 +87,10 @@ struct hb_window_writer;
 struct hb_window_opts {
 	unsigned streams; /* streams of data records, numbered 0.. (one per ring) */
 	bool force;	  /* replace an existing file at the end, and a leftover .part at once */
-	u64 max_size; /* bytes; 0 = unlimited. Near it put() returns -EFBIG from then on; what is on the way
-		       * and would exceed it is counted as loss DISK. An eighth is kept for tables. */
-	u64 start_ts; /* monotonic ns of the window's begin */
+	u64 max_size; /* bytes; 0 = unlimited. put() returns -EFBIG before what was accepted could exceed it;
+		       * an eighth is kept for tables. */
+	unsigned exempt; /* so many of the last streams go on: a few records about the end */
+	u64 start_ts;	 /* monotonic ns of the window's begin */
 };
 
 /* Says early what hb_window_writer__new would refuse; touches nothing. */

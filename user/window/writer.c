@@ -20,7 +20,6 @@ struct stream {
 	pthread_mutex_t lock;
 	struct hb_block *block;
 	_Atomic u64 records;
-	atomic_uint fill; /* bytes of rows in `block` */
 } __attribute__((aligned(128)));
 
 struct hb_window_writer {
@@ -28,41 +27,15 @@ struct hb_window_writer {
 	int fd;
 	bool force;
 	u64 max_size;
-	unsigned n_streams;
+	unsigned n_streams, n_limited; /* max_size stops the first n_limited */
 	struct stream *streams;
 	struct hb_spool *spool;
 	struct hb_tables_out *tables;
-	atomic_bool full; /* max_size reached */
+	atomic_bool full;	 /* max_size reached */
+	_Atomic u64 raw, blocks; /* begun since the start; kept only where there is a max_size */
 };
 
 /* ---- records ---- */
-
-/* Size the file would have if it ended now. */
-static u64 size_now(struct hb_window_writer *w)
-{
-	u64 raw = 0;
-
-	for (unsigned i = 0; i < w->n_streams; i++)
-		raw += atomic_load_explicit(&w->streams[i].fill, memory_order_relaxed);
-	return hb_spool__bytes(w->spool) + hb_spool__estimate(w->spool, raw) +
-	       hb_tables_out__pending(w->tables) / 2;
-}
-
-/* An eighth is left for tables, index and what the estimate gets wrong. */
-static void check_limit(struct hb_window_writer *w)
-{
-	if (w->max_size && size_now(w) >= w->max_size - w->max_size / 8)
-		atomic_store(&w->full, true);
-}
-
-static int stopped(const struct hb_window_writer *w)
-{
-	int err = hb_spool__error(w->spool);
-
-	if (err)
-		return err;
-	return atomic_load_explicit(&w->full, memory_order_relaxed) ? -EFBIG : 0;
-}
 
 /* Hands the block over. With the stream's lock held. */
 static int hand_over(struct hb_window_writer *w, struct stream *s)
@@ -72,7 +45,6 @@ static int hand_over(struct hb_window_writer *w, struct stream *s)
 	if (!b)
 		return 0;
 	s->block = NULL;
-	atomic_store_explicit(&s->fill, 0, memory_order_relaxed);
 	return hb_spool__push(w->spool, b);
 }
 
@@ -80,13 +52,13 @@ static int next_block(struct hb_window_writer *w, struct stream *s)
 {
 	int err = hand_over(w, s);
 
-	check_limit(w);
-	err = err ?: stopped(w);
 	if (err)
 		return err;
 	s->block = hb_spool__block(w->spool);
 	if (!s->block)
 		return -ENOMEM;
+	if (w->max_size)
+		atomic_fetch_add(&w->blocks, 1);
 	s->block->stream = (u32)(s - w->streams);
 	s->block->first = atomic_load_explicit(&s->records, memory_order_relaxed);
 	return 0;
@@ -102,28 +74,11 @@ static int put_locked(struct hb_window_writer *w, struct stream *s, u64 ts, u16 
 			return err;
 		hb_block__add(s->block, ts, task, type, payload, size);
 	}
-	atomic_store_explicit(&s->fill, s->block->fill, memory_order_relaxed);
+	if (w->max_size)
+		atomic_fetch_add(&w->raw, sizeof(struct hb_file_head) + size);
 	atomic_store_explicit(&s->records, atomic_load_explicit(&s->records, memory_order_relaxed) + 1,
 			      memory_order_relaxed);
 	return 0;
-}
-
-int hb_window_writer__put(struct hb_window_writer *w, unsigned stream, u64 ts, u16 task, unsigned type,
-			  const void *payload)
-{
-	const struct hb_type *t = hb_schema__type(type);
-	struct stream *s;
-	int err = stopped(w);
-
-	if (err)
-		return err;
-	if (!t || stream >= w->n_streams)
-		return -EINVAL;
-	s = &w->streams[stream];
-	pthread_mutex_lock(&s->lock);
-	err = put_locked(w, s, ts, task, type, payload, t->size);
-	pthread_mutex_unlock(&s->lock);
-	return err;
 }
 
 static void push_tables(struct hb_window_writer *w)
@@ -153,15 +108,56 @@ static void push_blocks(struct hb_window_writer *w)
 	}
 }
 
+/* ---- max_size ---- */
+
+static bool fits(struct hb_window_writer *w, u64 size)
+{
+	return hb_spool__fits(w->spool, atomic_load(&w->raw) + size, atomic_load(&w->blocks) + 1,
+			      hb_tables_out__pending(w->tables) / 2);
+}
+
+/* What is accepted must fit, so the worst is assumed of what is on the way. When that is too much, it is
+ * written, which shows what it takes in truth; the room is then most of what was assumed, and so after a few
+ * times the end is near: a 64th is not worth another round. */
+static bool has_room(struct hb_window_writer *w, u32 size)
+{
+	if (atomic_load_explicit(&w->full, memory_order_relaxed))
+		return false;
+	if (fits(w, size))
+		return true;
+	push_blocks(w);
+	hb_spool__sync(w->spool);
+	if (fits(w, size + w->max_size / 64))
+		return true;
+	atomic_store(&w->full, true);
+	return false;
+}
+
+int hb_window_writer__put(struct hb_window_writer *w, unsigned stream, u64 ts, u16 task, unsigned type,
+			  const void *payload)
+{
+	const struct hb_type *t = hb_schema__type(type);
+	struct stream *s;
+	int err = hb_spool__error(w->spool);
+
+	if (err)
+		return err;
+	if (!t || stream >= w->n_streams)
+		return -EINVAL;
+	if (w->max_size && stream < w->n_limited && !has_room(w, t->size))
+		return hb_spool__error(w->spool) ?: -EFBIG;
+	s = &w->streams[stream];
+	pthread_mutex_lock(&s->lock);
+	err = put_locked(w, s, ts, task, type, payload, t->size);
+	pthread_mutex_unlock(&s->lock);
+	return err;
+}
+
 int hb_window_writer__flush(struct hb_window_writer *w)
 {
-	int err;
-
 	push_tables(w);
 	push_blocks(w);
-	err = hb_spool__sync(w->spool);
-	check_limit(w);
-	return err;
+	return hb_spool__sync(w->spool);
 }
 
 u64 hb_window_writer__bytes(const struct hb_window_writer *w)
@@ -311,6 +307,7 @@ struct hb_window_writer *hb_window_writer__new(const char *path, const struct hb
 	w->fd = -1;
 	w->force = o->force;
 	w->max_size = o->max_size;
+	w->n_limited = o->streams - (o->exempt < o->streams ? o->exempt : o->streams);
 	w->path = strdup(path);
 	w->tables = hb_tables_out__new();
 	if (!w->path || !w->tables)

@@ -9,8 +9,8 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-/* Records taken from one ring before the next one gets its turn: a thread that never stops calling must not
- * starve the ring in which its child's fork waits. */
+/* By default: records taken from one ring before the next one gets its turn: a thread that never stops
+ * calling must not starve the ring in which its child's fork waits. */
 #define BATCH 32768
 
 struct subscriber {
@@ -47,6 +47,8 @@ struct hb_collect {
 	struct hb_map *tasks;  /* pid << 32 | tid -> index + 1 */
 	struct hb_map *stacks; /* pid << 32 | raw id -> 1 */
 	u64 events;
+	u64 cut; /* time of the earliest record that came after the file was full */
+	unsigned batch;
 	int err; /* sticky error of the writer */
 };
 
@@ -146,6 +148,11 @@ static int take(struct ring *r, const struct hb_wire *w, const void *payload, si
 		return 0;
 	}
 	err = hb_window_writer__put(c->writer, r->stream, w->ts, r->last_idx, w->type, payload);
+	if (err == -EFBIG) { /* no loss: the window ends before the first of these */
+		c->err = err;
+		c->cut = w->ts < c->cut ? w->ts : c->cut;
+		return 0;
+	}
 	if (err) {
 		c->err = err;
 		count_loss(c, HB_LOSS_DISK, w->type, w->cpu);
@@ -166,7 +173,7 @@ static int on_sample(void *arg, void *data, size_t size)
 	}
 	take(r, w, w + 1, size - sizeof(*w));
 	/* A negative answer makes libbpf stop after this record, which it has consumed. */
-	return ++r->batch >= BATCH ? -EAGAIN : 0;
+	return ++r->batch >= r->collect->batch ? -EAGAIN : 0;
 }
 
 static int add_ring(struct hb_collect *c, unsigned i, int fd, struct hb_error *e)
@@ -202,6 +209,8 @@ struct hb_collect *hb_collect__new(const struct hb_collect_opts *o, struct hb_er
 	fd_err = -errno;
 	c->writer = o->writer;
 	c->n_rings = o->n_rings;
+	c->batch = o->batch ? o->batch : BATCH;
+	c->cut = UINT64_MAX;
 	c->rings = calloc(o->n_rings + 1, sizeof(*c->rings));
 	c->tasks = hb_map__new();
 	c->stacks = hb_map__new();
@@ -290,7 +299,7 @@ int hb_collect__poll(struct hb_collect *c, int timeout_ms)
 			r->batch = 0;
 			if (r->rb)
 				ring_buffer__consume(r->rb);
-			more |= r->batch >= BATCH;
+			more |= r->batch >= c->batch;
 		}
 	} while (more && !c->err && c->events - before < 64ULL * BATCH);
 	if (c->err)
@@ -308,6 +317,11 @@ int hb_collect__emit(struct hb_collect *c, unsigned type, u32 pid, u32 tid, u64 
 	w.bytes = t->size;
 	take(&c->rings[c->n_rings], &w, payload, t->size);
 	return c->err;
+}
+
+u64 hb_collect__cut(const struct hb_collect *c)
+{
+	return c->cut;
 }
 
 u64 hb_collect__events(const struct hb_collect *c)

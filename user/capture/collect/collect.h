@@ -16,6 +16,7 @@ struct hb_collect;
 struct hb_collect_opts {
 	const int *ring_fds; /* fds of ring buffer maps, one stream each */
 	unsigned n_rings;
+	unsigned batch; /* records taken from one ring before the next has its turn; 0: many */
 	struct hb_window_writer *writer; /* opened with n_rings + 1 streams: the last is for emit() */
 };
 
@@ -44,6 +45,10 @@ u16 hb_collect__task(struct hb_collect *c, u32 pid, u32 tid);
 /* Gives the rings' memory back once nothing is to come from them; poll() then finds nothing, emit() goes on.
  */
 void hb_collect__close_rings(struct hb_collect *c);
+/* Time of the earliest record that the writer refused because the file is full: what came before is all
+ * there. UINT64_MAX: none. Final when poll() has run once more after -EFBIG: only then all rings were asked.
+ */
+u64 hb_collect__cut(const struct hb_collect *c);
 u64 hb_collect__events(const struct hb_collect *c);
 /* An fd that polls readable when a ring asks for attention, for a caller with its own poll loop. */
 int hb_collect__fd(const struct hb_collect *c);

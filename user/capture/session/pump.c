@@ -31,12 +31,13 @@ static void *pump_main(void *arg)
 	while (!atomic_load(&s->pump_stop)) {
 		int n = drain(s);
 
-		if (n < 0) {
-			atomic_store(&s->pump_err, n);
+		if (n < 0 && !atomic_exchange(&s->pump_err, n))
 			eventfd_write(s->queue_fd, 1);
+		if (n < 0 && n != -EFBIG)
 			break;
-		}
-		if (n == 0)
+		/* A full file takes no more, but rings that overflow from here on would look like loss inside
+		 * of the window, and its end is known when all rings were asked. */
+		if (n <= 0)
 			poll(&pfd, 1, TICK_MS);
 	}
 	return NULL;

@@ -128,9 +128,13 @@ static int open_window(struct hb_session *s, struct hb_error *e)
 {
 	unsigned n_rings;
 	const int *rings = hb_bpf__rings(s->bpf, &n_rings);
-	struct hb_window_opts wo = {
-	    .streams = n_rings + 1, .force = s->o.force, .max_size = s->o.max_size, .start_ts = s->begin};
-	struct hb_collect_opts co = {.ring_fds = rings, .n_rings = n_rings};
+	struct hb_window_opts wo = {.streams = n_rings + 1,
+				    .exempt = 1,
+				    .force = s->o.force,
+				    .max_size = s->o.max_size,
+				    .start_ts = s->begin};
+	/* All rings shall have come to about the same time when the file is full. */
+	struct hb_collect_opts co = {.ring_fds = rings, .n_rings = n_rings, .batch = s->o.max_size ? 256 : 0};
 
 	s->writer = hb_window_writer__new(s->path, &wo, e);
 	if (!s->writer)
@@ -336,6 +340,15 @@ static void detach(struct hb_session *s)
 	s->detach_ns = hb_clock__now() - t;
 }
 
+/* A file that got full has all of the window until there, so it ends there. */
+static void end_at_cut(struct hb_session *s)
+{
+	u64 cut = hb_collect__cut(s->collect);
+
+	if (cut < s->end)
+		s->end = cut > s->begin ? cut : s->begin;
+}
+
 int hb_session__run(struct hb_session *s, const volatile int *stop, hb_progress_fn fn, void *arg,
 		    struct hb_error *e)
 {
@@ -354,6 +367,7 @@ int hb_session__run(struct hb_session *s, const volatile int *stop, hb_progress_
 	hb_arrival__tick(s, true);
 	detach(s);
 	hb_pump__stop(s);
+	end_at_cut(s);
 	resolve_until = hb_clock__now() + (*stop >= 2 ? 0 : RESOLVE_NS);
 	hb_session__resolve_stacks(s, resolve_until);
 	hb_session__account(s);
