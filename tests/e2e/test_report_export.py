@@ -4,6 +4,7 @@ import json
 import os
 import re
 import subprocess
+import time
 import sys
 
 import pytest
@@ -68,6 +69,15 @@ def test_samples_agree_in_all_outputs(hb, window):
     assert sum(p["cpu_ns"] for p in values["processes"]) == weight
     assert all(re.fullmatch(r"[^;]+(;[^;]+)+ [0-9]+", line) for line in folded), folded
     assert abs(sum(int(line.rsplit(" ", 1)[1]) for line in folded) * 1000 - weight) <= 1000 * len(folded)
+
+
+def test_offsets_of_the_clocks_have_a_sign(hb, window):
+    """What a reader adds to a time to get wall-clock or boot time; that of boot time is about 0 on a machine that never slept."""
+    meta = json.loads(hb.run("report", window[0], "--json", code=OK).out)["window"]["meta"]
+    boot = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    real = time.clock_gettime_ns(time.CLOCK_REALTIME) - time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    assert abs(int(meta["boottime_offset_ns"]) - boot) < 10**10
+    assert abs(int(meta["realtime_offset_ns"]) - real) < 600 * 10**9  # somebody may set the clock
 
 
 def test_lines_are_stable(hb, window):
