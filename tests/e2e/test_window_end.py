@@ -58,7 +58,7 @@ def whole(hb, path):
     """The window of a file that was finished."""
     assert os.path.exists(path) and not os.path.exists(path + ".part")
     w = hb.window(path)
-    assert w.head["complete"] and "damage" not in w.head
+    assert w.head["complete"] and "damage" not in w.head and w.loss["known"] is True
     return w
 
 
@@ -98,6 +98,11 @@ def test_what_a_killed_window_left_is_not_thrown_away(hb, tick):
     run.wait()
     with open(part, "rb") as f:
         left = f.read()
+    # the recorder counts loss last: of a killed one nobody knows it
+    out = hb.run("report", part, code=OK).out
+    assert "loss: none" not in out and "not known, the window was not finished" in out and "host ?" not in out, out
+    assert json.loads(hb.run("report", part, "--json", code=OK).out)["loss"]["known"] is False
+    assert hb.window(part).loss["known"] is False
     result = hb.run("trace", "-p", tick.pid, "-d", "1s", "-o", path, code=FAILED)
     assert len(result.sentences()) == 1 and part in result.sentences()[0] and "--force" in result.err, result
     with open(part, "rb") as f:

@@ -327,12 +327,17 @@ static void damage_is_shown(void **state)
 	assert_non_null(hb_window__damage(w));
 	s = printed(w, summary);
 	has(s, "DAMAGED: ");
+	has(s, "not known, the window was not finished");
+	has_not(s, "loss: none");
+	has_not(s, "the other ");
+	has_not(s, "host ?");
 	free(s);
 	s = printed(w, text_report);
 	has(s, "DAMAGED: ");
 	free(s);
 	s = printed(w, json_report);
 	has(s, "\"damage\": \"");
+	has(s, "\"known\": false");
 	free(s);
 	rig_close(&r, w);
 }

@@ -215,7 +215,7 @@ static void describe(struct hb_window *w)
 	if (hb_tables_in__malformed(w->tables))
 		hb_buf__printf(&b, ", %s table entries make no sense",
 			       hb_text__count(n, sizeof(n), hb_tables_in__malformed(w->tables)));
-	hb_buf__printf(&b, "; the other %s records are whole", hb_text__count(n, sizeof(n), w->info.records));
+	hb_buf__printf(&b, "; %s records are whole", hb_text__count(n, sizeof(n), w->info.records));
 	snprintf(w->damage, sizeof(w->damage), "%s", b.oom ? "the window is damaged" : b.data);
 	hb_buf__free(&b);
 }

@@ -100,23 +100,40 @@ const char *hb_waker__text(const struct hb_window *w, const struct hb_waker_stat
 	return hb_text__clean(buf);
 }
 
-static const char *meta(const struct hb_window *w, const char *key, char *buf, size_t size)
+static void put_meta(const struct hb_window *w, const char *before, const char *key, FILE *out)
 {
 	const char *s = hb_window__meta(w, key);
+	char buf[64];
 
-	snprintf(buf, size, "%.*s", (int)size - 1, s ? s : "?");
-	return hb_text__clean(buf);
+	if (!s)
+		return; /* its table is lost: nothing is better than a placeholder */
+	snprintf(buf, sizeof(buf), "%.*s", (int)sizeof(buf) - 1, s);
+	fprintf(out, "%s%s %s", before, key, hb_text__clean(buf));
+}
+
+/* Nobody wrote when an unfinished window ended: it lasted at least until its last record. */
+static void put_length(const struct hb_window *w, u64 wall_ns, FILE *out)
+{
+	bool whole = hb_window__info(w)->complete;
+	char ns[32];
+
+	if (!whole && !wall_ns)
+		fputs("window of unknown length", out);
+	else
+		fprintf(out, "window%s %s", whole ? "" : " of at least",
+			hb_text__ns(ns, sizeof(ns), wall_ns));
+	put_meta(w, whole ? " of " : ", ", "host", out);
 }
 
 unsigned hb_report__head(const struct hb_window *w, const struct hb_totals *t, FILE *out)
 {
-	char ns[32], n[32], bytes[32], host[64], kernel[64], profile[32];
+	char n[32], bytes[32];
 	unsigned lines = 1;
 
-	fprintf(out, "window %s of host %s, kernel %s, profile %s: %s records, %s\n",
-		hb_text__ns(ns, sizeof(ns), t->wall_ns), meta(w, "host", host, sizeof(host)),
-		meta(w, "kernel", kernel, sizeof(kernel)), meta(w, "profile", profile, sizeof(profile)),
-		hb_text__count(n, sizeof(n), t->records),
+	put_length(w, t->wall_ns, out);
+	put_meta(w, ", ", "kernel", out);
+	put_meta(w, ", ", "profile", out);
+	fprintf(out, ": %s records, %s\n", hb_text__count(n, sizeof(n), t->records),
 		hb_text__bytes(bytes, sizeof(bytes), hb_window__info(w)->bytes));
 	if (hb_decode__simulated(w)) {
 		fprintf(out, "device: %s\n", hb_decode__simulated(w));
@@ -149,6 +166,11 @@ unsigned hb_report__loss(const struct hb_window *w, FILE *out, unsigned max)
 		}
 		fprintf(out, "LOSS: %s %s: %s\n", hb_word(HB_WORDS_LOSS, c),
 			hb_text__count(n, sizeof(n), lost), hb_decode__loss_doc(c));
+	}
+	if (!hb_window__info(w)->complete) {
+		/* The recorder writes its accounts of loss last. */
+		fprintf(out, "loss: %snot known, the window was not finished\n", lines ? "the rest is " : "");
+		return lines + 1;
 	}
 	if (!lines)
 		fprintf(out, "loss: none\n");

@@ -23,7 +23,7 @@ const char *hb_waker__text(const struct hb_window *w, const struct hb_waker_stat
 
 /* Head lines: the window, the simulated device, damage. Returns lines printed. */
 unsigned hb_report__head(const struct hb_window *w, const struct hb_totals *t, FILE *out);
-/* "loss: none" or one line for each cause, `max` lines at most. */
+/* "loss: none" (or that it is not known) or one line for each cause, `max` lines at most. */
 unsigned hb_report__loss(const struct hb_window *w, FILE *out, unsigned max);
 /* What recording cost: the tool's own CPU, probes in the targets, programs on the whole machine: three lines
  * at most. */

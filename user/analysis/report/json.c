@@ -373,6 +373,7 @@ static void put_loss(struct doc *d)
 	const struct hb_loss_row *row = hb_window__losses(d->w, &n);
 
 	hb_json__kobject(d->j, "loss");
+	hb_json__kbool(d->j, "known", hb_window__info(d->w)->complete);
 	hb_json__ku64(d->j, "total", hb_decode__loss_all(d->w));
 	for (unsigned c = 0; c < HB_LOSS_COUNT; c++)
 		hb_json__ku64(d->j, hb_word(HB_WORDS_LOSS, c), hb_window__loss_total(d->w, c));
