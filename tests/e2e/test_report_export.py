@@ -4,8 +4,8 @@ import json
 import os
 import re
 import subprocess
-import time
 import sys
+import time
 
 import pytest
 from lib.tool import FAILED, OK, USAGE
