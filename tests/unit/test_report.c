@@ -93,7 +93,7 @@ static void summary_says_it_all(void **state)
 	has(s,
 	    "cost: own CPU 5.00 ms (0.50 % of one core) in the window, 15.00 ms before and after, 1.0 MiB");
 	has(s, "cost: probes in the targets 500.0 us (0.05 % of one core), hits x measured price");
-	has(s, "cost: scheduler and sampling, whole machine 2.0 us (0.00 % of one core), measured by the "
+	has(s, "cost: syscalls and scheduler, whole machine 2.0 us (0.00 % of one core), measured by the "
 	       "kernel");
 	free(s);
 	rig_close(&r, w);

@@ -211,10 +211,9 @@ void hb_report__cost(const struct hb_totals *t, FILE *out)
 	}
 	fprintf(out, "cost: probes in the targets %s (%.2f %% of one core), hits x measured price\n",
 		hb_text__ns(a, sizeof(a), t->probe_cost_ns), percent(t->probe_cost_ns, t->wall_ns));
+	/* With --syscalls all their programs cost by far the most. */
 	if (t->hook_cost_ns)
-		fprintf(
-		    out,
-		    "cost: scheduler and sampling, whole machine %s (%.2f %% of one core), measured by the "
-		    "kernel\n",
-		    hb_text__ns(a, sizeof(a), t->hook_cost_ns), percent(t->hook_cost_ns, t->wall_ns));
+		fprintf(out, "cost: %s, whole machine %s (%.2f %% of one core), measured by the kernel\n",
+			t->by_type[HB_TYPE_syscall] ? "syscalls and scheduler" : "scheduler and sampling",
+			hb_text__ns(a, sizeof(a), t->hook_cost_ns), percent(t->hook_cost_ns, t->wall_ns));
 }
