@@ -58,7 +58,7 @@ def whole(hb, path):
     """The window of a file that was finished."""
     assert os.path.exists(path) and not os.path.exists(path + ".part")
     w = hb.window(path)
-    assert w.head["complete"] and "damage" not in w.head and w.loss["known"] is True
+    assert w.head["complete"] and "damage" not in w.head and "known" not in w.loss
     return w
 
 

@@ -133,8 +133,9 @@ static void add_loss(struct hb_ndjson *c)
 	u32 n;
 	const struct hb_loss_row *row = hb_window__losses(c->w, &n);
 
-	hb_buf__printf(&c->line, "{\"type\":\"loss\",\"known\":%s",
-		       hb_window__info(c->w)->complete ? "true" : "false");
+	hb_jbuf__lit(&c->line, "{\"type\":\"loss\"");
+	if (!hb_window__info(c->w)->complete)
+		hb_jbuf__lit(&c->line, ",\"known\":false");
 	for (unsigned k = 0; k < HB_LOSS_COUNT; k++)
 		hb_buf__printf(&c->line, ",\"%s\":%llu", hb_word(HB_WORDS_LOSS, k),
 			       (unsigned long long)hb_window__loss_total(c->w, k));
