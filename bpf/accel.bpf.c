@@ -16,12 +16,6 @@
 /* Native user stack with each record (dear: a walk and a table insertion). */
 const volatile u32 hb_accel_stacks SEC(".rodata") __weak = 0;
 
-/* The window: a call belongs to it when it begins (and, where timed, ends) in [from, until). Set by user
- * space a little ahead of time, so that every CPU and every process of the target begins and ends at the same
- * moment; the target set alone would be filled and emptied process by process. */
-volatile u64 hb_calls_from = 0;
-volatile u64 hb_calls_until = ~0ULL;
-
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, HB_MAX_PROBES);

@@ -22,6 +22,12 @@ const volatile u32 hb_n_rings SEC(".rodata") __weak = 1;
 /* A ring asks for attention each time its unread bytes pass a multiple of this. A power of two. */
 const volatile u32 hb_wake_bytes SEC(".rodata") __weak = 65536;
 
+/* The window: a call belongs to it when it begins (and, where timed, ends) in [from, until). Set by user
+ * space a little ahead of time, so that every CPU and every process of the target begins and ends at the same
+ * moment; the target set alone would be filled and emptied process by process. */
+volatile u64 hb_calls_from SEC(".bss") __weak;
+volatile u64 hb_calls_until SEC(".data") __weak = ~0ULL;
+
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, HB_MAX_TARGETS);

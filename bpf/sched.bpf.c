@@ -11,7 +11,8 @@
  * (the waker then waits for the descheduling to end), so switch-out leaves the waker's fields alone and
  * switch-in consumes them.
  *
- * A sleep that began before the programs were attached has no begin and gives no record.
+ * Sleeps that lie across an edge of the window are found by walking the tasks there (window_edge): a thread
+ * that is blocked all the time, the one an operator looks for, would otherwise never be seen.
  */
 #include "emit.bpf.h"
 #include <bpf/bpf_endian.h>
@@ -36,6 +37,7 @@ struct hb_sleep {
 	u32 waker, waker_pid;
 	u16 sysno, wsys;
 	u8 state, wctx;
+	u8 before; /* it slept already when the window began: `out` is the window's begin */
 	u32 stack;
 	u64 walked[4]; /* what the last walk began with */
 };
@@ -87,6 +89,7 @@ static __always_inline void switch_out(void *ctx, struct task_struct *prev, bool
 	}
 	hb_task__call(prev, &r);
 	/* A thread preempted on its way into a sleep still runs: the state it prepared does not count yet. */
+	s->before = 0;
 	s->state = preempt ? HB_TSTATE_RUNNING : hb_task__state_word(state);
 	s->sysno = r.sysno;
 	s->a0 = r.a0;
@@ -110,7 +113,7 @@ static __always_inline u64 sleep_ready(const struct hb_sleep *s, u64 now, u64 du
 	return s->wake > s->out ? now - s->wake : dur;
 }
 
-static __always_inline void sleep_emit(struct task_struct *next, const struct hb_sleep *s, u64 now)
+static __always_inline void sleep_emit(struct task_struct *next, const struct hb_sleep *s, u64 now, u8 flags)
 {
 	bool outside = s->sysno == HB_SYSNO_NONE;
 	bool woken = s->wake && s->state != HB_TSTATE_RUNNING;
@@ -136,7 +139,7 @@ static __always_inline void sleep_emit(struct task_struct *next, const struct hb
 	o->stack = o->dur >= hb_offcpu_stack_min_ns && hb_offcpu_stacks ? s->stack : 0;
 	o->sysno = s->sysno;
 	o->state = s->state;
-	o->flags = 0;
+	o->flags = flags | (s->before ? HB_OFFCPU_BEFORE : 0);
 	o->pad = 0;
 	HB_SUBMIT(o);
 }
@@ -150,7 +153,7 @@ static __always_inline void switch_in(struct task_struct *next)
 		return;
 	now = bpf_ktime_get_ns();
 	if (now - s->out >= hb_offcpu_min_ns)
-		sleep_emit(next, s, now);
+		sleep_emit(next, s, now, 0);
 	s->out = 0;
 	s->wake = 0;
 }
@@ -203,5 +206,65 @@ int sched_waking(u64 *ctx)
 	if (s->wctx == HB_WCTX_SOFTIRQ && waker_sends(cur, &r))
 		s->wctx = HB_WCTX_OWN_SEND;
 	s->wake = bpf_ktime_get_ns();
+	return 0;
+}
+
+/* ---- the window's edges ---- */
+
+/* Which edge window_edge is run for; set by user space before it reads the iterator. */
+volatile u32 hb_edge_end = 0;
+
+/* Asleep without our having seen it go off: since before the targets were known. Its registers, and what it
+ * waits for, can be read as long as it sleeps; its stack only by itself. */
+static __always_inline void edge_begin(struct task_struct *t)
+{
+	u32 state = hb_task__state(t);
+	struct hb_call_regs r;
+	struct hb_sleep *s;
+
+	if (!state)
+		return;
+	s = bpf_task_storage_get(&sleeps, t, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!s || s->out)
+		return;
+	hb_task__call(t, &r);
+	s->state = hb_task__state_word(state);
+	s->sysno = r.sysno;
+	s->a0 = r.a0;
+	s->a1 = r.a1;
+	s->a2 = r.a2;
+	s->stack = 0;
+	s->before = 1;
+	hb_channel__of(t, &r, &s->chan);
+	s->out = hb_calls_from;
+}
+
+/* Still off the CPU at the end: the record says so, and counts up to there. */
+static __always_inline void edge_end(struct task_struct *t)
+{
+	struct hb_sleep *s = bpf_task_storage_get(&sleeps, t, 0, 0);
+	u64 end = hb_calls_until;
+
+	if (!s || !s->out || s->out >= end)
+		return;
+	if (s->wake > end)
+		s->wake = 0;
+	sleep_emit(t, s, end, HB_OFFCPU_OPEN);
+	s->out = 0;
+	s->wake = 0;
+}
+
+/* Args: meta, task; NULL after the last one. BPF iterators over tasks: 5.8. */
+SEC("?iter/task")
+int window_edge(u64 *ctx)
+{
+	struct task_struct *t = (void *)ctx[1];
+
+	if (!t || !t->tgid || !hb_target__is(t->tgid))
+		return 0;
+	if (hb_edge_end)
+		edge_end(t);
+	else
+		edge_begin(t);
 	return 0;
 }

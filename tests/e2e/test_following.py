@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import sys
 import time
 
 import pytest
@@ -295,3 +296,21 @@ def test_a_target_that_is_a_child_of_a_target(hb, start, program, driver):
     w = hb.window(path)
     assert w.calls() == {"cuStreamSynchronize": 20}
     assert len([p for p in w.head["processes"] if p["pid"] == child]) == 1
+
+
+def test_sleeps_across_the_edges_of_the_window(hb, start):
+    """A thread blocked all the time is there, for the whole window; so is what began before it or ends after it."""
+    code = ("import os, threading, time\nr, w = os.pipe()\n"
+            "threading.Thread(target=lambda: os.read(r, 1), daemon=True).start()\n"
+            "print('ready', flush=True)\nwhile True: time.sleep(1.5)")
+    target = start([sys.executable, "-c", code], ready="ready")
+    path, _ = hb.trace("-p", target.pid, duration="2s")
+    w = hb.window(path)
+    length = w.head["end_ns"] - w.head["start_ns"]
+    blocked = [r for r in w.of("offcpu") if r["tid"] != target.pid]
+    assert [(r["ts"], r["dur"], r["syscall"]) for r in blocked] == [(0, length, "read")]
+    assert blocked[0]["before"] and blocked[0]["open"] and blocked[0]["chan"].startswith("pipe")
+    sleeps = sorted(w.of("offcpu", tid=target.pid), key=lambda r: r["ts"])
+    assert sleeps[0].get("before") and sleeps[0]["ts"] == 0
+    assert sleeps[-1].get("open") and sleeps[-1]["ts"] + sleeps[-1]["dur"] == length
+    assert sum(r["dur"] for r in sleeps) <= length

@@ -251,6 +251,7 @@ static void show_progress(const struct hb_progress *p, void *arg)
 
 /* ---- result ---- */
 
+/* Records lost. A tick that did not come is none: no sample is owed for a time at which nobody looked. */
 static u64 total_loss(struct hb_window *w)
 {
 	u32 n;
@@ -258,7 +259,8 @@ static u64 total_loss(struct hb_window *w)
 	u64 sum = 0;
 
 	for (u32 i = 0; i < n; i++)
-		sum += rows[i].count;
+		if (rows[i].cause != HB_LOSS_MISSED || rows[i].type != HB_TYPE_sample)
+			sum += rows[i].count;
 	return sum;
 }
 

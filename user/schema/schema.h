@@ -36,6 +36,7 @@ typedef struct {
 #define HB_W_LAYER(id, N, w)	       HB_WORD_ENUM(HB_LAYER, id, N)
 #define HB_W_HANDLE(id, N, w)	       HB_WORD_ENUM(HB_HANDLE, id, N)
 #define HB_W_LOSS(id, N, w)	       HB_WORD_ENUM(HB_LOSS, id, N)
+#define HB_W_OFLAG(id, N, w)	       HB_WORD_ENUM(HB_OFFCPU, id, N)
 #define HB_W_AFLAG(id, N, w)	       HB_WORD_ENUM(HB_AFLAG, id, N)
 enum hb_tstate { HB_TSTATES(HB_W_TSTATE) };
 enum hb_wctx { HB_WCTXS(HB_W_WCTX) };
@@ -48,6 +49,7 @@ enum hb_layer { HB_LAYERS(HB_W_LAYER) };
 enum hb_handle { HB_HANDLES(HB_W_HANDLE) };
 enum hb_loss { HB_LOSSES(HB_W_LOSS) HB_LOSS_COUNT };
 enum hb_aflag { HB_AFLAGS(HB_W_AFLAG) };
+enum hb_oflag { HB_OFLAGS(HB_W_OFLAG) };
 
 /* Record ids HB_TYPE_accel.. and structs hb_rec_accel.. */
 #define HB_MEMBER(S, t, n, role, doc) t n;

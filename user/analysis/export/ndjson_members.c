@@ -259,6 +259,15 @@ static void emit_accel_flags(struct hb_ndjson *c, const struct hb_ndjson_item *i
 		hb_jbuf__lit(&c->line, ",\"args_unreadable\":true");
 }
 
+static void emit_sleep_flags(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
+{
+	(void)i;
+	if (v & HB_OFFCPU_BEFORE)
+		hb_jbuf__lit(&c->line, ",\"before\":true");
+	if (v & HB_OFFCPU_OPEN)
+		hb_jbuf__lit(&c->line, ",\"open\":true");
+}
+
 static void emit_chan(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
 {
 	char buf[640];
@@ -414,7 +423,8 @@ static const struct special {
     {"offcpu", "wa0", NULL, NULL, NULL},
     {"offcpu", "wsys", NULL, NULL, NULL},
     {"offcpu", "wctx", NULL, NULL, NULL},
-    {"offcpu", "flags", NULL, NULL, NULL},
+    {"offcpu", "flags", "before, open", emit_sleep_flags,
+     "true, or absent; before: it slept already when the window began, open: it still slept at its end"},
     {"syscall", "sysno", "name", NULL, "system call"},
     {"syscall", "a0", "args, fd", emit_call_args, "six arguments as passed, hex; the first as in `offcpu`"},
     {"syscall", "a1", NULL, NULL, NULL},

@@ -254,14 +254,37 @@ static u64 agree(volatile u64 *word)
 	return at;
 }
 
+/* Runs window_edge over all tasks: sleeps that lie across an edge of the window. Without it (no iterators)
+ * they are missing, as they would be anyway. */
+static void walk_tasks(struct hb_bpf *b, bool end)
+{
+	struct bpf_program *p = bpf_object__find_program_by_name(b->skel->obj, HB_PROG_EDGE);
+	struct bpf_link *link = p && bpf_program__autoload(p) ? bpf_program__attach_iter(p, NULL) : NULL;
+	int fd = link ? bpf_iter_create(bpf_link__fd(link)) : -1;
+	char nothing[64];
+
+	b->skel->bss->hb_edge_end = end;
+	while (fd >= 0 && read(fd, nothing, sizeof(nothing)) > 0)
+		;
+	if (fd >= 0)
+		close(fd);
+	bpf_link__destroy(link);
+}
+
 u64 hb_bpf__begin_calls(struct hb_bpf *b)
 {
-	return agree(&b->skel->bss->hb_calls_from);
+	u64 begin = agree(&b->skel->bss->hb_calls_from);
+
+	walk_tasks(b, false);
+	return begin;
 }
 
 u64 hb_bpf__end_calls(struct hb_bpf *b)
 {
-	return agree(&b->skel->data->hb_calls_until);
+	u64 end = agree(&b->skel->data->hb_calls_until);
+
+	walk_tasks(b, true);
+	return end;
 }
 
 void hb_bpf__clear_targets(struct hb_bpf *b)

@@ -11,7 +11,8 @@ enum family {
 	FAMILY_UPROBE_SINGLE,
 	FAMILY_SCHED,
 	FAMILY_SYSCALLS,
-	FAMILY_SAMPLE
+	FAMILY_SAMPLE,
+	FAMILY_EDGE
 };
 
 /* By name; everything else is an event program that is always wanted. */
@@ -24,6 +25,7 @@ static const struct {
     {HB_PROG_ENTRY_SINGLE, FAMILY_UPROBE_SINGLE},
     {HB_PROG_RETURN_SINGLE, FAMILY_UPROBE_SINGLE},
     {HB_PROG_SAMPLE, FAMILY_SAMPLE},
+    {HB_PROG_EDGE, FAMILY_EDGE},
     {"sched_switch", FAMILY_SCHED},
     {"sched_waking", FAMILY_SCHED},
     {"sys_enter", FAMILY_SYSCALLS},
@@ -46,6 +48,7 @@ static bool wanted(enum family f, const struct hb_session_opts *o, bool multi)
 	case FAMILY_UPROBE_SINGLE:
 		return !multi;
 	case FAMILY_SCHED:
+	case FAMILY_EDGE:
 		return o->syscalls != HB_SYSCALLS_NONE;
 	case FAMILY_SYSCALLS:
 		return o->syscalls == HB_SYSCALLS_ALL;

@@ -12,6 +12,7 @@
 #define HB_PROG_ENTRY_SINGLE  "accel_entry"
 #define HB_PROG_RETURN_SINGLE "accel_return"
 #define HB_PROG_SAMPLE	      "sample"
+#define HB_PROG_EDGE	      "window_edge"
 
 struct bpf_program;
 
