@@ -43,6 +43,8 @@ help:
 	@echo 'make bench            speed figures, as ratios within one run'
 	@echo 'make lint             static checks; make format rewrites the C sources in the house style'
 	@echo 'make fuzz             libFuzzer on the table parser, the window reader and the ELF reader'
+	@echo 'make kernel-matrix    the static program on other kernels under emulation'
+	@echo 'make docs-ndjson      the type tables of docs/ndjson.md, from the declarations'
 	@echo 'make install          into DESTDIR and PREFIX (/usr/local)'
 	@echo 'make static           build/static/herschel-bpf, for machines with another C library'
 	@echo 'make clean            remove the build folder'

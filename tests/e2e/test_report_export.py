@@ -163,3 +163,11 @@ def test_a_stack_ends_where_it_stops_being_one(hb, start, compile_c, end):
     shapes = {tuple(f["f"] for f in r["stack"] if f.get("lang") == "native") for r in broken}
     assert shapes == {("work", "work")}, shapes
     assert "206b6e" not in hb.run("export", path, "--format", "folded", "-o", "-", code=OK).out
+
+
+def test_a_window_is_not_exported_over_itself(hb, start):
+    target = start(["sleep", "60"])
+    path, _ = hb.trace("-p", target.pid, duration="300ms")
+    size = os.path.getsize(path)
+    result = hb.run("export", path, "--format", "folded", "-o", path, "--force", code=2)
+    assert "the window itself" in result.err and os.path.getsize(path) == size

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "analysis/export/export.h"
@@ -142,9 +143,17 @@ static void remark(const struct hb_window *w)
 
 static int export(struct hb_window *w, struct args *a)
 {
-	struct hb_output *o = hb_output__new(a->output, a->force, &a->error);
+	struct stat in, out;
+	struct hb_output *o;
 	int rc;
 
+	if (!stat(a->file, &in) && !stat(a->output, &out) && in.st_dev == out.st_dev &&
+	    in.st_ino == out.st_ino) {
+		hb_error__set(&a->error, HB_EXIT_USAGE, -EINVAL,
+			      "%s is the window itself; export into another file", a->output);
+		return hb_cli__fail(&a->error);
+	}
+	o = hb_output__new(a->output, a->force, &a->error);
 	if (!o)
 		return hb_cli__fail(&a->error);
 	unfinished = hb_output__unfinished(o);

@@ -20,6 +20,20 @@ static int print(struct hb_table *t, u32 n, FILE *out)
 	return hb_table__print(t, n ? out : NULL, WIDTH);
 }
 
+/* What became of it, and its pid in its own namespace where that is another. */
+static void remark(struct hb_table *t, const struct hb_proc_stat *p)
+{
+	char inner[24] = "";
+
+	if (p->info && p->info->nspid && p->info->nspid != p->pid)
+		snprintf(inner, sizeof(inner), " ns pid %u", p->info->nspid);
+	hb_table__cell(t, "%s%s%s",
+		       p->exited   ? "exited"
+		       : p->forked ? "forked"
+				   : "",
+		       p->late ? " late" : "", inner);
+}
+
 static int processes(const struct hb_window *w, const struct hb_model *m, FILE *out)
 {
 	struct hb_table *t =
@@ -36,11 +50,7 @@ static int processes(const struct hb_window *w, const struct hb_model *m, FILE *
 		hb_cell__ns(t, p[i]->cpu_ns);
 		hb_cell__ns(t, p[i]->offcpu_ns);
 		hb_cell__ns(t, p[i]->ready_ns);
-		hb_table__cell(t, "%s%s",
-			       p[i]->exited   ? "exited"
-			       : p[i]->forked ? "forked"
-					      : "",
-			       p[i]->late ? " late" : "");
+		remark(t, p[i]);
 	}
 	rc = print(t, n, out);
 	if (n > PROCESSES)

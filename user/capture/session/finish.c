@@ -57,6 +57,9 @@ static void describe_plan(struct hb_session *s)
 	remarks = hb_plan__remarks(s->plan, &n);
 	for (u32 i = 0; i < n; i++)
 		hb_session__note(s, HB_NOTE_INFO, "%s", remarks[i]);
+	/* Why there will be no calls is said at once: a static runtime, a stripped one. */
+	for (u32 i = 0; i < n && !hb_plan__n_probes(s->plan); i++)
+		hb_note("%s", remarks[i]);
 }
 
 /* CPU used by this program so far, ns. */

@@ -372,7 +372,10 @@ void hb_session__handle_life(struct hb_session *s)
 			hb_session__follow(s, ev.pid, HB_HOW_FORKED, ev.ts, &e);
 		else if (ev.type == HB_TYPE_exec)
 			hb_session__remap(s, ev.pid, ev.ts, &e);
-		/* A process that is gone again is no news; anything else is. */
+		/* A process that is gone again is no news, but where there are probes it lived without them.
+		 */
+		if (e.err == -ESRCH && hb_plan__n_probes(s->plan))
+			lose_stretch(s);
 		if (e.err && e.err != -ESRCH && may_remark(s))
 			hb_warn("pid %u: %s", ev.pid, e.text);
 	}
