@@ -199,7 +199,8 @@ def test_the_target_lives_on(hb, start, program, library, table, what, mode):
 
 @MODES
 def test_library_closed_and_opened_again(hb, start, program, library, table, mode):
-    """Probes stay while it is closed: no call is missed, nothing is said to be late, nobody is told a thousand times."""
+    """Probes stay while it is closed: no call is missed, nothing is said to be late, nobody is told a thousand times. That
+    it is closed while we attach leaves no entries without their returns."""
     target = start([program, "reload", library], ready="ready")
     path, result = hb.trace("-p", target.pid, "--probes", table, *mode)
     w = hb.window(path)

@@ -170,29 +170,6 @@ static void descendants(void **state)
 	munmap(shared, 4096);
 }
 
-/* An ancestor is only taken when it is named by -p, and never takes us or our children along. */
-static void ancestors(void **state)
-{
-	char list[16];
-	struct hb_selector s = {.pids = list};
-	pid_t child = start(NULL, NULL);
-	struct hb_error e = {0};
-	u32 *pids, n;
-
-	snprintf(list, sizeof(list), "%d", getppid());
-	assert_int_equal(hb_selector__resolve(&s, &pids, &n, &e), 0);
-	assert_true(has(pids, n, (u32)getppid()));
-	assert_false(has(pids, n, (u32)getpid()));
-	assert_false(has(pids, n, (u32)child));
-	free(pids);
-	s = (struct hb_selector){.name = "*"};
-	assert_int_equal(hb_selector__resolve(&s, &pids, &n, &e), 0);
-	assert_false(has(pids, n, (u32)getppid()));
-	assert_false(has(pids, n, (u32)getpid()));
-	free(pids);
-	stop(child);
-}
-
 /* Started apart from us (double fork), so that it is no child of ours. */
 static pid_t start_stranger(const char *argv0)
 {
@@ -231,6 +208,33 @@ static void wait_for_argv0(pid_t pid, const char *argv0)
 		wait_a_moment();
 	}
 	fail_msg("the stranger did not start");
+}
+
+/* An ancestor is only taken when it is named by -p, and never takes us or our children along. */
+static void ancestors(void **state)
+{
+	char list[16];
+	struct hb_selector s = {.pids = list};
+	pid_t child = start(NULL, NULL), stranger = start_stranger("stranger");
+	struct hb_error e = {0};
+	u32 *pids, n;
+
+	/* Besides it there may be nobody but our ancestors, as in a container. */
+	wait_for_argv0(stranger, "stranger");
+	snprintf(list, sizeof(list), "%d", getppid());
+	assert_int_equal(hb_selector__resolve(&s, &pids, &n, &e), 0);
+	assert_true(has(pids, n, (u32)getppid()));
+	assert_false(has(pids, n, (u32)getpid()));
+	assert_false(has(pids, n, (u32)child));
+	free(pids);
+	s = (struct hb_selector){.name = "*"};
+	assert_int_equal(hb_selector__resolve(&s, &pids, &n, &e), 0);
+	assert_true(has(pids, n, (u32)stranger));
+	assert_false(has(pids, n, (u32)getppid()));
+	assert_false(has(pids, n, (u32)getpid()));
+	free(pids);
+	kill(stranger, SIGKILL);
+	stop(child);
 }
 
 static void by_name(void **state)

@@ -6,6 +6,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +39,7 @@ struct job {
 	struct hb_attach *a;
 	struct entry *to;
 	const struct hb_plan_file *file;
-	const char *path;
+	const char *path; /* of an fd of ours: the target may unmap the file between two places */
 	u32 pid;
 	bool multi, ret;
 	u64 *offsets, *cookies;
@@ -236,9 +237,6 @@ static int say(const struct job *j, int err, struct hb_error *e)
 				     j->multi ? "" : " (and CAP_SYS_ADMIN: this kernel has no uprobe_multi)");
 	if (err == -ESRCH)
 		return hb_error__set(e, HB_EXIT_TARGET, err, "process %u has exited", j->pid);
-	if (err == -ENOENT && access(j->path, F_OK))
-		return hb_error__set(e, HB_EXIT_TARGET, -ESRCH, "process %u has unmapped %s meanwhile",
-				     j->pid, j->file->path);
 	if (!j->multi && access("/sys/bus/event_source/devices/uprobe/type", R_OK))
 		return hb_error__set(e, HB_EXIT_KERNEL, err,
 				     "cannot probe %s in process %u: this kernel has no uprobes; it needs "
@@ -283,37 +281,52 @@ static u32 attached(const struct job *j)
 	return n;
 }
 
+static int attach_at(struct job *j)
+{
+	u32 n = j->file->n_sites;
+	int err = -ENOMEM;
+
+	j->offsets = calloc(n, sizeof(*j->offsets));
+	j->cookies = calloc(n, sizeof(*j->cookies));
+	j->sites = calloc(n, sizeof(*j->sites));
+	j->refused = calloc(n, sizeof(*j->refused));
+	j->to = entry_add(j->a, j->pid, j->file);
+	if (j->offsets && j->cookies && j->sites && j->refused && j->to)
+		err = run(j);
+	if (!err && !attached(j))
+		err = j->err;
+	if (!err)
+		err = (int)(j->to->probes = attached(j));
+	else if (j->to) /* waits: at a next attempt a call would hit what is left of this one too */
+		entry_close(j->a, j->to, err == -ESRCH ? 0 : hb_clock__now() + TRIM_NS);
+	free(j->offsets);
+	free(j->cookies);
+	free(j->sites);
+	free(j->refused);
+	return err;
+}
+
 int hb_attach__file(struct hb_attach *a, const struct hb_process *proc, const struct hb_mapping *m,
 		    const struct hb_plan_file *f, struct hb_error *e)
 {
 	struct entry *to = entry_find(a, proc->pid, f);
 	struct job j = {.a = a, .file = f, .pid = proc->pid, .multi = a->ops.entry_multi >= 0};
 	char path[PATH_MAX];
-	int err;
+	int fd, err;
 
 	if (to || !f->n_sites)
 		return to ? (int)to->probes : 0;
 	err = hb_process__open_path(proc, m, path, sizeof(path));
-	if (err)
+	fd = err ? err : open(path, O_PATH | O_CLOEXEC);
+	if (fd < 0) {
+		err = err ? err : errno == ENOENT ? -ESRCH : -errno;
 		return hb_error__set(e, HB_EXIT_TARGET, err, "cannot open %s of process %u: %s", f->path,
-				     proc->pid, strerror(-err));
+				     proc->pid, err == -ESRCH ? "it is not mapped any more" : strerror(-err));
+	}
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	j.path = path;
-	j.offsets = calloc(f->n_sites, sizeof(*j.offsets));
-	j.cookies = calloc(f->n_sites, sizeof(*j.cookies));
-	j.sites = calloc(f->n_sites, sizeof(*j.sites));
-	j.refused = calloc(f->n_sites, sizeof(*j.refused));
-	j.to = entry_add(a, proc->pid, f);
-	err = j.offsets && j.cookies && j.sites && j.refused && j.to ? run(&j) : -ENOMEM;
-	if (!err && !attached(&j))
-		err = j.err;
-	if (!err)
-		err = (int)(j.to->probes = attached(&j));
-	else if (j.to)
-		entry_close(a, j.to, 0);
-	free(j.offsets);
-	free(j.cookies);
-	free(j.sites);
-	free(j.refused);
+	err = attach_at(&j);
+	close(fd);
 	return err < 0 ? say(&j, err, e) : err;
 }
 

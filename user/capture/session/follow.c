@@ -398,6 +398,18 @@ static bool wanted(const struct hb_session *s, const char *path)
 	return false;
 }
 
+/* Probes stay while a library is unmapped and mapped again. */
+static bool has_probes(const struct hb_session *s, const struct hb_mmap_event *ev)
+{
+	u32 n;
+	const struct hb_plan_file *f = hb_plan__files(s->plan, &n);
+
+	for (u32 i = 0; i < n; i++)
+		if (f[i].ino == ev->ino && f[i].dev == ev->dev)
+			return hb_attach__has(s->attach, ev->pid, &f[i]);
+	return false;
+}
+
 /* A loader maps a library in several steps and many libraries in a row: one look at the process serves all
  * events that are already waiting. */
 static void on_mmap(const struct hb_mmap_event *ev, void *arg)
@@ -417,7 +429,8 @@ static void on_mmap(const struct hb_mmap_event *ev, void *arg)
 	if (m->pid == ev->pid && m->ts > ev->ts)
 		return; /* looked after this mapping was made */
 	if (too_late(s)) {
-		lose_stretch(s);
+		if (!has_probes(s, ev))
+			lose_stretch(s);
 		return;
 	}
 	m->pid = ev->pid;
