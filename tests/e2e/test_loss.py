@@ -74,7 +74,8 @@ def readable(hb, part):
     return window
 
 
-# The kernel closes single uprobes one after the other, a tenth of a second each: the older way is slower to come clean.
+# The kernel closes single uprobes one after the other, a tenth of a second each on the newest: `make kernel-matrix` holds
+# the kernels that need them to 10 s.
 @pytest.mark.parametrize("mode,workers,delays,clean", [
     ([], 2, (0, 0.05, 0.15, 0.25, 0.35, 0.5, 0.7, 0.9, 1.2, 1.5), 10),
     (["--single-uprobes"], 1, (0.2, 0.8, 1.5, None), 40)], ids=["multi", "single"])

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """A multi-process engine under load (simulated accelerator): what the window holds is what the engine did, call by call."""
+import re
 import signal
 
 import pytest
@@ -55,7 +56,11 @@ def test_attached_and_detached_under_load(hb, engine, mode):
     client = e.load(seconds=240)
     wait_for(lambda: "ttft_ns" in client.output(), timeout=30, what="the first answer")
     path, running = hb.open("-p", e.pid, "-d", "3s", *mode)
-    window = hb.read(path, running)
+    result = running.wait(90)
+    assert result.code == 0, result
+    window = hb.window(path)
+    # How long the kernel will need to take single uprobes away is said.
+    assert bool(re.search(r"without uprobe_multi .*: \d+ single uprobes, .* in some \d+ s", result.err)) == bool(mode), result
     assert client.running(), "the load ended before the window"
     seen = exact.assert_exact(window, e.log())
     assert_made_by_workers(window, e, seen)

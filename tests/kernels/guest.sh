@@ -71,7 +71,7 @@ end_workload()
 
 start_trace() # options
 {
-	rm -f w.hbw
+	rm -f w.hbw w.hbw.part
 	"$hb" trace -p "$target" -o w.hbw "$@" >trace.out 2>trace.err &
 	tool=$!
 	wait_for 300 sh -c "grep -q '^tracing for' trace.err || ! kill -0 $tool 2>/dev/null"
@@ -183,6 +183,30 @@ check_window() # NAME options of trace
 	end_workload
 }
 
+# Killed in mid-window: the kernel takes everything back by itself, soon.
+check_killed() # NAME options of trace
+{
+	name=$1
+	shift
+	start_calls --launches 1000000 --rate 300
+	before=$("$dir/left" "$target")
+	echo >&9
+	start_trace -d 40s "$@"
+	during=$("$dir/left" "$target")
+	kill -9 "$tool"
+	from=$(hundredths)
+	wait_for 300 clean
+	took=$(($(hundredths) - from))
+	kill -0 "$target" && clean && [ $took -lt 1000 ]
+	check "$name" $? "${took}0 ms; before: $before; during: $during" || said trace.err
+	end_workload
+}
+
+hundredths() # of a second, since the boot
+{
+	sed 's/ .*//; s/\.//' /proc/uptime
+}
+
 clean()
 {
 	[ "$("$dir/left" "$target")" = "$before" ]
@@ -225,6 +249,8 @@ else
 	check_counts counts
 	check_counts counts-single --single-uprobes
 	check_window window
+	check_killed killed
+	check_killed killed-single --single-uprobes
 	check_syscalls
 fi
 cd / && rm -rf "$tmp"

@@ -102,7 +102,7 @@ u64 hb_price__syscall(void)
 }
 
 static int one(const struct hb_price_ops *ops, const struct hb_elf *self, enum hb_hook kind, bool ret,
-	       u64 *ns)
+	       u64 *ns, u64 *detach)
 {
 	u64 bare = call_ns(samples[kind].fn), probed;
 	struct hb_sym sym;
@@ -114,7 +114,9 @@ static int one(const struct hb_price_ops *ops, const struct hb_elf *self, enum h
 	if (h < 0)
 		return h;
 	probed = call_ns(samples[kind].fn);
+	*detach = hb_clock__now();
 	ops->detach(ops->arg, h);
+	*detach = hb_clock__now() - *detach;
 	*ns = probed > bare ? probed - bare : 0;
 	return 0;
 }
@@ -122,15 +124,18 @@ static int one(const struct hb_price_ops *ops, const struct hb_elf *self, enum h
 int hb_prices__measure(struct hb_prices *p, const struct hb_price_ops *ops, struct hb_error *e)
 {
 	struct hb_elf *self = hb_elf__open("/proc/self/exe", e);
-	u64 both = 0;
+	u64 both = 0, detach = 0;
 	int err = self ? 0 : e && e->err ? e->err : -ENOENT;
 
 	memset(p, 0, sizeof(*p));
 	p->syscall = hb_price__syscall();
-	for (int k = 0; !err && k < HB_HOOK_COUNT; k++)
-		err = one(ops, self, k, false, &p->entry[k]);
+	for (int k = 0; !err && k < HB_HOOK_COUNT; k++) {
+		err = one(ops, self, k, false, &p->entry[k], &detach);
+		if (!p->detach || detach < p->detach)
+			p->detach = detach;
+	}
 	if (!err)
-		err = one(ops, self, HB_HOOK_EMULATED, true, &both);
+		err = one(ops, self, HB_HOOK_EMULATED, true, &both, &detach);
 	hb_elf__close(self);
 	if (err)
 		return hb_error__set(e, HB_EXIT_KERNEL, err, "cannot measure what a probe costs here: %s",

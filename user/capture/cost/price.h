@@ -21,6 +21,7 @@ struct hb_prices {
 	u64 syscall;		  /* ns of a bare getppid: the unit in which costs travel between machines */
 	u64 entry[HB_HOOK_COUNT]; /* ns of one entry probe */
 	u64 ret;		  /* ns that a return probe adds */
+	u64 detach;		  /* ns until the kernel has taken one entry probe away */
 	bool measured; /* false: all are 0, nothing could be measured (say "unknown", not "free") */
 };
 

@@ -194,6 +194,19 @@ static void say_syscall_price(struct hb_session *s)
 		(unsigned long long)s->syscall_extra, (unsigned long long)before);
 }
 
+/* Single uprobes are closed under one lock of the kernel, from whatever thread or process, and after a kill
+ * too. */
+static void say_detach_time(const struct hb_session *s, bool single)
+{
+	double seconds = (double)hb_attach__links(s->attach) * (double)s->prices.detach / 1e9;
+
+	if (single && seconds >= 1)
+		hb_note(
+		    "without uprobe_multi (Linux 6.6): %u single uprobes, which the kernel takes away one "
+		    "after the other, in some %.0f s after the window",
+		    hb_attach__links(s->attach), seconds);
+}
+
 static int attach(struct hb_session *s, struct hb_error *e)
 {
 	struct hb_attach_ops ops = hb_bpf__uprobes(s->bpf);
@@ -211,6 +224,7 @@ static int attach(struct hb_session *s, struct hb_error *e)
 	s->attach_ns = hb_clock__now() - t;
 	if (err)
 		return err;
+	say_detach_time(s, ops.entry_multi < 0);
 	if (unpriced)
 		hb_warn("what a probe costs could not be measured here; costs are printed as unknown");
 	s->mmaps = hb_mmap_events__new(e);
