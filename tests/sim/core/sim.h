@@ -87,6 +87,12 @@ extern struct hb_costs hb_costs;
 void hb_costs__load(void); /* idempotent */
 u64 hb_costs__kernel(const char *name);
 void hb_costs__spin(u64 since, u64 ns); /* the host is busy until since + ns */
+/* What a library knows of the kernel that its thread launches next; the launch takes it. 0: nothing (hint.c) */
+struct hb_hint {
+	u64 flops, bytes;
+};
+void hb_hint__set(u64 flops, u64 bytes);
+struct hb_hint hb_hint__take(void);
 static inline u64 hb_costs__transfer(u64 bytes, u64 bps)
 {
 	return bps ? (u64)((double)bytes * 1e9 / (double)bps) : 0;
@@ -304,6 +310,8 @@ struct hb_sim_core {
 	void (*rdv_abort)(struct hb_rdv *r);
 	bool (*rdv_aborted)(const struct hb_rdv *r);
 	u32 (*rdv_pair)(const struct hb_rdv *r, u32 from, u32 to);
+	void (*hint)(u64 flops, u64 bytes);
+	void (*memory_info)(u64 *free_bytes, u64 *total);
 };
 extern const struct hb_sim_core hb_sim_core;
 

@@ -145,6 +145,8 @@ HB_EXPORT const struct hb_sim_core hb_sim_core = {
     .rdv_abort = hb_rdv__abort,
     .rdv_aborted = hb_rdv__aborted,
     .rdv_pair = hb_rdv__pair,
+    .hint = hb_hint__set,
+    .memory_info = hb_memory__info,
 };
 
 __attribute__((constructor)) static void loaded(void)
