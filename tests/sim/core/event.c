@@ -26,6 +26,7 @@ CUresult hb_event__record(struct hb_event *e, struct hb_stream *s)
 	e->recorded = true;
 	e->capture = s->capture;
 	e->capture_id = s->capture_id;
+	e->deps = s->deps;
 	if (!s->capture)
 		e->when = s->tail;
 	hb_unlock();
@@ -85,8 +86,9 @@ static CUresult join_capture(struct hb_stream *s, struct hb_event *e)
 		s->capture_id = e->capture_id;
 		s->capture_origin = false;
 		s->capture_broken = false;
+		s->deps.n = 0;
 	}
-	return CUDA_SUCCESS;
+	return hb_graph__join(s->capture, &s->deps, &e->deps);
 }
 
 CUresult hb_stream__wait_event(struct hb_stream *s, struct hb_event *e)

@@ -3,12 +3,15 @@
 #include <string.h>
 #include "sim.h"
 
-/* Nodes run one after another in the order of capture: branches do not overlap. */
-
 CUresult hb_graph__create(struct hb_graph **g)
 {
+	static u32 last_id;
+
 	*g = hb_handle__new(HB_GRAPH);
-	return *g ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	if (!*g)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	(*g)->id = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED);
+	return CUDA_SUCCESS;
 }
 
 static void free_nodes(struct hb_work *nodes, u32 n)
@@ -47,6 +50,8 @@ CUresult hb_graph__destroy(struct hb_graph *g)
 
 CUresult hb_graph__add(struct hb_graph *g, const struct hb_work *w)
 {
+	static u32 last_id;
+
 	if (w->op == HB_OP_EVENT)
 		return CUDA_SUCCESS; /* an edge, not a node */
 	if (g->n == g->cap) {
@@ -60,7 +65,34 @@ CUresult hb_graph__add(struct hb_graph *g, const struct hb_work *w)
 	}
 	if (!copy_node(&g->nodes[g->n], w))
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	g->n++;
+	g->nodes[g->n++].node = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED);
+	return CUDA_SUCCESS;
+}
+
+static bool has_dep(const struct hb_deps *d, u32 node)
+{
+	for (u32 i = 0; i < d->n; i++)
+		if (d->node[i] == node)
+			return true;
+	return false;
+}
+
+CUresult hb_graph__join(struct hb_graph *g, struct hb_deps *deps, const struct hb_deps *other)
+{
+	for (u32 i = 0; i < other->n; i++) {
+		struct hb_work empty = {.op = HB_OP_NOTHING, .deps = *deps};
+
+		if (has_dep(deps, other->node[i]))
+			continue;
+		if (deps->n == HB_MAX_DEPS) {
+			CUresult r = hb_graph__add(g, &empty);
+
+			if (r)
+				return r;
+			*deps = (struct hb_deps){1, {g->n - 1}};
+		}
+		deps->node[deps->n++] = other->node[i];
+	}
 	return CUDA_SUCCESS;
 }
 
@@ -73,19 +105,26 @@ static struct hb_work *copy_nodes(const struct hb_graph *g, u32 *n)
 			free_nodes(nodes, *n);
 			return NULL;
 		}
-		nodes[*n].cost += hb_costs.node_ns;
+		if (nodes[*n].op != HB_OP_NOTHING)
+			nodes[*n].cost += hb_costs.node_ns;
 	}
 	return nodes;
 }
 
 CUresult hb_graph__instantiate(struct hb_graph *g, struct hb_exec **out)
 {
+	static u32 last_id;
 	struct hb_exec *x = hb_handle__new(HB_EXEC);
 
 	if (!x)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	x->id = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED);
 	x->nodes = copy_nodes(g, &x->n);
-	if (!x->nodes) {
+	x->ends = calloc(x->n + 1, sizeof(*x->ends));
+	if (!x->nodes || !x->ends) {
+		if (x->nodes)
+			free_nodes(x->nodes, x->n);
+		free(x->ends);
 		hb_handle__free(x);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -96,52 +135,112 @@ CUresult hb_graph__instantiate(struct hb_graph *g, struct hb_exec **out)
 CUresult hb_graph__update(struct hb_exec *x, struct hb_graph *g)
 {
 	struct hb_work *nodes, *old;
+	struct hb_moment *ends, *old_ends;
 	u32 n, old_n;
 
 	nodes = copy_nodes(g, &n);
-	if (!nodes)
+	ends = nodes ? calloc(n + 1, sizeof(*ends)) : NULL;
+	if (!ends) {
+		if (nodes)
+			free_nodes(nodes, n);
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	hb_lock();
+	old_ends = x->ends;
+	x->ends = ends;
 	old = x->nodes;
 	old_n = x->n;
 	x->nodes = nodes;
 	x->n = n;
 	hb_unlock();
 	free_nodes(old, old_n);
+	free(old_ends);
 	return CUDA_SUCCESS;
 }
 
 CUresult hb_exec__destroy(struct hb_exec *x)
 {
 	free_nodes(x->nodes, x->n);
+	free(x->ends);
 	x->nodes = NULL;
+	x->ends = NULL;
 	x->n = 0;
 	hb_handle__free(x);
 	return CUDA_SUCCESS;
 }
 
+/* A child graph: its nodes join the capture. Roots wait for what the stream waits for, and what the stream
+ * does next for all of them that nothing waits for. */
+static CUresult add_child(struct hb_exec *x, struct hb_stream *s)
+{
+	struct hb_graph *g = s->capture;
+	struct hb_deps roots = s->deps, all = {0};
+	u32 base = g->n;
+
+	for (u32 i = 0; i < x->n; i++) {
+		struct hb_work w = x->nodes[i];
+		CUresult r;
+
+		for (u32 k = 0; k < w.deps.n; k++)
+			w.deps.node[k] += base;
+		if (!w.deps.n)
+			w.deps = roots;
+		r = hb_graph__add(g, &w);
+		if (r)
+			return r;
+	}
+	for (u32 i = base; i < base + x->n; i++) {
+		struct hb_deps one = {1, {i}};
+		bool leaf = true;
+
+		for (u32 k = i + 1; k < base + x->n && leaf; k++)
+			leaf = !has_dep(&g->nodes[k].deps, i);
+		if (leaf && hb_graph__join(g, &all, &one))
+			return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	if (all.n)
+		s->deps = all;
+	return CUDA_SUCCESS;
+}
+
+/* Each node begins when those it waits for have ended; what follows in the stream waits for all. */
+static void run_nodes(struct hb_exec *x, struct hb_stream *s, u64 now)
+{
+	struct hb_moment start = s->tail, all = start;
+
+	for (u32 i = 0; i < x->n; i++) {
+		struct hb_work *w = &x->nodes[i];
+		bool next = w->deps.n == 1 && w->deps.node[0] + 1 == i; /* the stream's tail is its end */
+
+		if (!next) {
+			hb_moment__join(&all, &s->tail);
+			s->tail = start;
+			for (u32 k = 0; k < w->deps.n; k++)
+				hb_moment__join(&s->tail, &x->ends[w->deps.node[k]]);
+		}
+		hb_stream__apply(s, w, now);
+		x->ends[i] = s->tail;
+	}
+	hb_moment__join(&s->tail, &all);
+}
+
 CUresult hb_exec__launch(struct hb_exec *x, struct hb_stream *s)
 {
+	CUresult r = CUDA_SUCCESS;
 	u64 now;
 
 	hb_lock();
 	if (s->capture) {
-		/* A child graph: its nodes join the capture. */
-		CUresult r = CUDA_SUCCESS;
-
-		for (u32 i = 0; i < x->n && !r; i++)
-			r = hb_graph__add(s->capture, &x->nodes[i]);
-		hb_unlock();
-		return r;
+		r = add_child(x, s);
+	} else {
+		hb_stream__room(s);
+		now = hb_now();
+		hb_stream__start(s, now);
+		run_nodes(x, s, now);
+		hb_stream__push(s);
 	}
-	hb_stream__room(s);
-	now = hb_now();
-	hb_stream__start(s, now);
-	for (u32 i = 0; i < x->n; i++)
-		hb_stream__apply(s, &x->nodes[i], now);
-	hb_stream__push(s);
 	hb_unlock();
-	return CUDA_SUCCESS;
+	return r;
 }
 
 /* ---- capture ---- */
@@ -169,6 +268,7 @@ CUresult hb_capture__begin(struct hb_stream *s, int mode)
 	s->capture = g;
 	s->capture_origin = true;
 	s->capture_broken = false;
+	s->deps.n = 0;
 	hb_unlock();
 	return CUDA_SUCCESS;
 }

@@ -23,7 +23,6 @@ CUresult hb_module__function(struct hb_module *m, const char *name, struct hb_fu
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	(*f)->name = copy;
-	(*f)->cost = hb_costs__kernel(name);
 	(*f)->collective = !strncmp(name, "ncclDevKernel", 13);
 	m->functions++;
 	return CUDA_SUCCESS;

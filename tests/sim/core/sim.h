@@ -34,20 +34,27 @@ static inline u64 hb_now(void)
 
 /* ---- truth log (truth.c): one record per API call, file format in truth.h ---- */
 
-enum hb_layer { HB_DRIVER = 1, HB_RUNTIME = 2, HB_LIBRARY = 3 };
+enum hb_layer { HB_DRIVER = 1, HB_RUNTIME = 2, HB_LIBRARY = 3, HB_KERNEL = 4, HB_FAULT = 5 };
+#define HB_STUB 0x80 /* or-ed to the layer of names that are stubs: calls of them are gaps */
 
 struct hb_call { /* a call in progress, on the caller's stack */
 	struct hb_truth_record *rec;
 	u64 enter;
+	u32 correlation; /* 0: a library's call, which has none */
+	bool outermost; /* of this thread's driver and runtime calls: those within it share its correlation */
 };
 
 /* Names of a front's functions; returns the id of names[0]. Names are written to the log of this process. */
-u32 hb_truth__register(enum hb_layer layer, const char *const *names, u32 n);
+u32 hb_truth__register(u32 layer, const char *const *names, u32 n);
 void hb_truth__enter(struct hb_call *c, u32 function);
 void hb_truth__leave(struct hb_call *c, s32 result, u64 stream, u64 bytes);
 
 /* Calls of this thread are made on behalf of a library until the matching -1. */
 void hb_truth__nest(int by);
+
+/* Of the driver or runtime call that this thread is in: a number per call and process, as CUPTI gives; else
+ * 0. */
+u32 hb_truth__correlation(void);
 
 /* ---- handles (handle.c): objects live in one arena, so that any number a caller passes can be checked ----
  */
@@ -87,7 +94,8 @@ extern struct hb_costs hb_costs;
 void hb_costs__load(void); /* idempotent */
 u64 hb_costs__kernel(const char *name);
 void hb_costs__spin(u64 since, u64 ns); /* the host is busy until since + ns */
-/* What a library knows of the kernel that its thread launches next; the launch takes it. 0: nothing (hint.c) */
+/* What a library knows of the kernel that its thread launches next; the launch takes it. 0: nothing (hint.c)
+ */
 struct hb_hint {
 	u64 flops, bytes;
 };
@@ -200,7 +208,6 @@ void hb_memory__fill(u64 addr, u32 value, u32 width, u64 count);
 struct hb_function {
 	struct hb_obj obj;
 	const char *name;
-	u64 cost;
 	bool collective;
 };
 struct hb_module {
@@ -215,11 +222,22 @@ CUresult hb_module__function(struct hb_module *m, const char *name, struct hb_fu
 enum hb_op { HB_OP_KERNEL, HB_OP_COPY, HB_OP_FILL, HB_OP_EVENT, HB_OP_COLL, HB_OP_HOST, HB_OP_NOTHING };
 enum hb_engine { HB_ENGINE_NONE, HB_ENGINE_H2D, HB_ENGINE_D2H };
 
+/* What a node of a graph waits for: indices of earlier nodes. More than fit are joined by an empty node. */
+#define HB_MAX_DEPS 7
+struct hb_deps {
+	u32 n;
+	u32 node[HB_MAX_DEPS];
+};
+
 struct hb_work { /* one device operation: enqueued, or a node of a graph */
 	enum hb_op op;
 	enum hb_engine engine;
-	u64 cost;
-	u64 dst, src, bytes; /* copy; fill: src = value, bytes = count */
+	u64 cost;	     /* a kernel's own comes on top of it (cost.c) */
+	u64 dst, src, bytes; /* copy; fill: src = value, bytes = count; kernel: moved, as hinted, or 0 */
+	u64 flops;	     /* kernel: as hinted, or 0 */
+	u32 grid[3], block[3], shared;
+	u32 node;	     /* of a graph: its id, never used twice in a process */
+	struct hb_deps deps; /* of a graph */
 	u32 width;
 	CUhostFn fn;
 	void *arg;
@@ -240,6 +258,7 @@ struct hb_stream {
 	struct hb_graph *capture;
 	u64 capture_id;
 	bool capture_origin, capture_broken;
+	struct hb_deps deps; /* while capturing: what the next node waits for */
 };
 
 CUresult hb_stream__resolve(CUstream h, bool per_thread, struct hb_stream **s); /* handle or default stream */
@@ -263,6 +282,7 @@ struct hb_event {
 	struct hb_moment when;
 	struct hb_graph *capture; /* recorded in a capturing stream */
 	u64 capture_id;
+	struct hb_deps deps; /* then: what it stands for */
 };
 CUresult hb_event__create(u32 flags, struct hb_event **e);
 CUresult hb_event__record(struct hb_event *e, struct hb_stream *s);
@@ -277,16 +297,22 @@ struct hb_graph {
 	struct hb_obj obj;
 	struct hb_work *nodes;
 	u32 n, cap;
+	u32 id;		/* never used twice in a process */
 	u64 capture_id; /* while captured into */
 };
 struct hb_exec {
 	struct hb_obj obj;
 	struct hb_work *nodes;
+	struct hb_moment *ends; /* of the nodes, in the launch under way */
 	u32 n;
+	u32 id; /* never used twice in a process */
 };
 CUresult hb_graph__create(struct hb_graph **g);
 CUresult hb_graph__destroy(struct hb_graph *g);
+/* Appends a node that waits for w->deps; its index is g->n - 1 then. */
 CUresult hb_graph__add(struct hb_graph *g, const struct hb_work *w);
+/* Adds what other stands for to deps, in a graph (for the empty node that joins more than fit). */
+CUresult hb_graph__join(struct hb_graph *g, struct hb_deps *deps, const struct hb_deps *other);
 CUresult hb_graph__instantiate(struct hb_graph *g, struct hb_exec **x);
 CUresult hb_graph__update(struct hb_exec *x, struct hb_graph *g);
 CUresult hb_exec__destroy(struct hb_exec *x);
@@ -299,7 +325,7 @@ void hb_capture__break(struct hb_stream *s);
 
 struct hb_sim_core {
 	u32 size;
-	u32 (*register_names)(enum hb_layer layer, const char *const *names, u32 n);
+	u32 (*register_names)(u32 layer, const char *const *names, u32 n);
 	void (*enter)(struct hb_call *c, u32 function);
 	void (*leave)(struct hb_call *c, s32 result, u64 stream, u64 bytes);
 	void (*nest)(int by);

@@ -162,7 +162,25 @@ void hb_stream__apply(struct hb_stream *s, const struct hb_work *w, u64 now)
 		apply_collective(s, w->coll);
 	else if (w->op == HB_OP_HOST)
 		hb_hostfn__queue(&s->tail, w->fn, w->arg);
+	else if (w->op == HB_OP_KERNEL)
+		hb_moment__advance(&s->tail, now, hb_costs__kernel(w->function->name));
 	hb_moment__advance(&s->tail, now, w->cost);
+}
+
+static CUresult capture(struct hb_stream *s, const struct hb_work *w)
+{
+	struct hb_work node = *w;
+	CUresult r;
+
+	if (s->capture_broken)
+		return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+	if (w->op == HB_OP_EVENT)
+		return CUDA_SUCCESS; /* the event takes the stream's deps */
+	node.deps = s->deps;
+	r = hb_graph__add(s->capture, &node);
+	if (!r)
+		s->deps = (struct hb_deps){1, {s->capture->n - 1}};
+	return r;
 }
 
 CUresult hb_stream__enqueue(struct hb_stream *s, const struct hb_work *w)
@@ -172,7 +190,7 @@ CUresult hb_stream__enqueue(struct hb_stream *s, const struct hb_work *w)
 
 	hb_lock();
 	if (s->capture) {
-		r = s->capture_broken ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : hb_graph__add(s->capture, w);
+		r = capture(s, w);
 	} else {
 		hb_stream__room(s);
 		now = hb_now();

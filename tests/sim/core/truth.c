@@ -36,14 +36,16 @@ static struct hb_truth_header *header;
  * libraries. */
 static __thread __attribute__((tls_model("initial-exec"))) struct {
 	struct hb_truth_record *next, *end;
-	u32 generation, tid, depth;
+	u32 generation, tid, depth, correlation;
 } self;
 
 static void write_name(u32 id)
 {
 	char *at = map + HB_TRUTH_NAMES + header->names_len;
 	size_t room = HB_TRUTH_RECORDS - HB_TRUTH_NAMES - header->names_len;
-	int n = snprintf(at, room, "%u %u %s\n", id, names.layer[id], names.name[id]);
+	u8 layer = names.layer[id];
+	int n = snprintf(at, room, "%u %u %s%s\n", id, layer & ~HB_STUB, names.name[id],
+			 layer & HB_STUB ? " stub" : "");
 
 	if (n > 0 && (size_t)n < room)
 		header->names_len += (u64)n;
@@ -105,7 +107,7 @@ static void forked(void)
 	fd = -1;
 	generation++;
 	shut = false;
-	self.depth = 0;
+	self.depth = self.correlation = 0;
 	pthread_mutex_init(&lock, NULL);
 	__atomic_store_n(&state, STATE_CLOSED, __ATOMIC_RELEASE);
 }
@@ -129,7 +131,7 @@ static bool ready(void)
 	return s == STATE_OPEN;
 }
 
-u32 hb_truth__register(enum hb_layer layer, const char *const *list, u32 n)
+u32 hb_truth__register(u32 layer, const char *const *list, u32 n)
 {
 	u32 first;
 
@@ -179,16 +181,36 @@ static struct hb_truth_record *take(void)
 	return self.next++;
 }
 
+/* Runtime calls and the driver calls they make share a number; a library's call has none, those it makes
+ * have. */
+static void correlate(struct hb_call *c, u8 layer)
+{
+	static u32 last;
+
+	c->outermost = layer != HB_LIBRARY && !self.correlation;
+	if (c->outermost)
+		self.correlation = __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
+	c->correlation = layer == HB_LIBRARY ? 0 : self.correlation;
+}
+
+u32 hb_truth__correlation(void)
+{
+	return self.correlation;
+}
+
 void hb_truth__enter(struct hb_call *c, u32 function)
 {
 	struct hb_truth_record *r = ready() ? take() : NULL;
+	u8 layer = names.layer[function] & (u8)~HB_STUB;
 
 	c->rec = r;
+	correlate(c, layer);
 	c->enter = hb_now();
 	if (r) {
 		r->tid = self.tid;
 		r->function = (u16)function;
-		r->layer = names.layer[function];
+		r->layer = layer;
+		r->correlation = c->correlation;
 		r->depth = (u8)self.depth;
 		__atomic_store_n(&r->enter, c->enter, __ATOMIC_RELEASE);
 	}
@@ -200,6 +222,8 @@ void hb_truth__leave(struct hb_call *c, s32 result, u64 stream, u64 bytes)
 	struct hb_truth_record *r = c->rec;
 
 	self.depth--;
+	if (c->outermost)
+		self.correlation = 0;
 	if (!r || self.generation != generation)
 		return;
 	r->result = result;

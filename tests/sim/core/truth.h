@@ -3,7 +3,7 @@
  * Truth log of the simulated accelerator: HB_SIM_TRUTH=DIR makes each process write DIR/PID.N.truth.
  *
  *   0        header (one page)
- *   4096     names: lines "id layer name\n", NUL after the last
+ *   4096     names: lines "id layer name[ stub]\n", NUL after the last
  *   1 MiB    records, 48 bytes each; a slot whose enter is 0 was not used (threads take slots by the block)
  *
  * The file is a shared mapping: what was written survives the death of the process at any moment. A record is
@@ -36,8 +36,8 @@ struct hb_truth_record {
 	u32 tid;
 	u16 function;
 	u8 layer;
-	u8 depth; /* 0: called by the application */
-	u32 pad;
+	u8 depth;	 /* 0: called by the application */
+	u32 correlation; /* driver and runtime: shared by a runtime call and the driver calls within it */
 };
 _Static_assert(sizeof(struct hb_truth_record) == 48, "truth record");
 

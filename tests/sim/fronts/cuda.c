@@ -388,7 +388,7 @@ static CUresult do_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blo
 
 struct launch {
 	CUfunction f;
-	unsigned int grid[3], block[3];
+	unsigned int grid[3], block[3], shared;
 	CUstream stream;
 	void **params;
 	bool per_thread;
@@ -401,6 +401,7 @@ static CUresult launch(const struct launch *l)
 	struct hb_stream *s;
 	struct hb_work w = {.op = HB_OP_KERNEL};
 	struct hb_coll *c;
+	struct hb_hint hint;
 	CUresult r;
 
 	STREAM_OF(s, l->stream, l->per_thread);
@@ -408,13 +409,17 @@ static CUresult launch(const struct launch *l)
 	if (!l->grid[0] || !l->grid[1] || !l->grid[2] || !l->block[0] || !l->block[1] || !l->block[2] ||
 	    (u64)l->block[0] * l->block[1] * l->block[2] > 1024)
 		return CUDA_ERROR_INVALID_VALUE;
-	w.cost = f->cost;
 	w.function = f;
+	memcpy(w.grid, l->grid, sizeof(w.grid));
+	memcpy(w.block, l->block, sizeof(w.block));
+	w.shared = l->shared;
+	hint = hb_hint__take();
+	w.flops = hint.flops;
+	w.bytes = hint.bytes;
 	c = f->collective && l->params ? l->params[0] : NULL;
 	if (c && c->magic == HB_COLL_MAGIC) {
 		w.op = HB_OP_COLL;
 		w.coll = c;
-		w.cost = 0;
 	}
 	r = hb_stream__enqueue(s, &w);
 	hb_costs__spin(since, hb_costs.launch_ns);
@@ -425,14 +430,14 @@ static CUresult do_cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy
 				  unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,
 				  CUstream stream, void **params, void **extra)
 {
-	return launch(&(struct launch){f, {gx, gy, gz}, {bx, by, bz}, stream, params, false});
+	return launch(&(struct launch){f, {gx, gy, gz}, {bx, by, bz}, shared, stream, params, false});
 }
 
 static CUresult do_cuLaunchKernel_ptsz(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,
 				       unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,
 				       CUstream stream, void **params, void **extra)
 {
-	return launch(&(struct launch){f, {gx, gy, gz}, {bx, by, bz}, stream, params, true});
+	return launch(&(struct launch){f, {gx, gy, gz}, {bx, by, bz}, shared, stream, params, true});
 }
 
 static CUresult launch_ex(const CUlaunchConfig *c, CUfunction f, void **params, bool per_thread)
@@ -441,6 +446,7 @@ static CUresult launch_ex(const CUlaunchConfig *c, CUfunction f, void **params, 
 	return launch(&(struct launch){f,
 				       {c->gridDimX, c->gridDimY, c->gridDimZ},
 				       {c->blockDimX, c->blockDimY, c->blockDimZ},
+				       c->sharedMemBytes,
 				       c->hStream,
 				       params,
 				       per_thread});
@@ -461,7 +467,7 @@ static CUresult do_cuLaunchCooperativeKernel(CUfunction f, unsigned int gx, unsi
 					     unsigned int bx, unsigned int by, unsigned int bz,
 					     unsigned int shared, CUstream stream, void **params)
 {
-	return launch(&(struct launch){f, {gx, gy, gz}, {bx, by, bz}, stream, params, false});
+	return launch(&(struct launch){f, {gx, gy, gz}, {bx, by, bz}, shared, stream, params, false});
 }
 
 static CUresult do_cuLaunchHostFunc(CUstream stream, CUhostFn fn, void *arg)
