@@ -2,7 +2,7 @@
 SIM      := $(B)/sim
 SIM_DIR  := tests/sim
 SIM_CORE := $(sort $(wildcard $(SIM_DIR)/core/*.c))
-SIM_HDR  := $(wildcard $(SIM_DIR)/*.h $(SIM_DIR)/core/*.h $(SIM_DIR)/fronts/*.h $(SIM_DIR)/fronts/*.def $(SIM_DIR)/fronts/*.map)
+SIM_HDR  := $(wildcard $(SIM_DIR)/*.h $(SIM_DIR)/core/*.h $(SIM_DIR)/core/*.def $(SIM_DIR)/fronts/*.h $(SIM_DIR)/fronts/*.def $(SIM_DIR)/fronts/*.map)
 # The first instruction decides what a probe costs: `push` in each function, no endbr64, as in the real libcudart.
 SIM_CFLAGS := -std=gnu11 -D_GNU_SOURCE -O2 -g -fPIC -fvisibility=hidden -fno-omit-frame-pointer \
 	      -fno-optimize-sibling-calls $(WARN)

@@ -22,11 +22,15 @@
 	C(CUDA_ERROR_NO_DEVICE, 100)                                                                         \
 	C(CUDA_ERROR_INVALID_DEVICE, 101)                                                                    \
 	C(CUDA_ERROR_INVALID_IMAGE, 200)                                                                     \
+	C(CUDA_ERROR_UNSUPPORTED_LIMIT, 215)                                                                 \
+	C(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED, 217)                                                           \
+	C(CUDA_ERROR_FILE_NOT_FOUND, 301)                                                                    \
 	C(CUDA_ERROR_INVALID_CONTEXT, 201)                                                                   \
 	C(CUDA_ERROR_INVALID_HANDLE, 400)                                                                    \
 	C(CUDA_ERROR_ILLEGAL_STATE, 401)                                                                     \
 	C(CUDA_ERROR_NOT_FOUND, 500)                                                                         \
 	C(CUDA_ERROR_NOT_READY, 600)                                                                         \
+	C(CUDA_ERROR_PEER_ACCESS_NOT_ENABLED, 705)                                                           \
 	C(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, 712)                                                    \
 	C(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, 713)                                                        \
 	C(CUDA_ERROR_NOT_SUPPORTED, 801)                                                                     \
@@ -37,6 +41,7 @@
 	C(CUDA_ERROR_STREAM_CAPTURE_UNJOINED, 904)                                                           \
 	C(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, 906)                                                           \
 	C(CUDA_ERROR_CAPTURED_EVENT, 907)                                                                    \
+	C(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, 910)                                                         \
 	C(CUDA_ERROR_UNKNOWN, 999)                                                                           \
 	C(CU_STREAM_NON_BLOCKING, 1)                                                                         \
 	C(CU_STREAM_CAPTURE_STATUS_NONE, 0)                                                                  \
@@ -59,18 +64,33 @@
 	C(CU_POINTER_ATTRIBUTE_HOST_POINTER, 4)                                                              \
 	C(CU_POINTER_ATTRIBUTE_IS_MANAGED, 8)                                                                \
 	C(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, 9)                                                            \
-	C(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1)                                                      \
-	C(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, 2)                                                            \
-	C(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, 3)                                                            \
-	C(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, 4)                                                            \
+	C(CU_POINTER_ATTRIBUTE_BUFFER_ID, 7)                                                                 \
+	C(CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, 10)                                               \
+	C(CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, 11)                                                         \
+	C(CU_POINTER_ATTRIBUTE_RANGE_SIZE, 12)                                                               \
+	C(CU_POINTER_ATTRIBUTE_MAPPED, 13)                                                                   \
+	C(CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES, 14)                                                     \
+	C(CU_POINTER_ATTRIBUTE_ACCESS_FLAGS, 16)                                                             \
+	C(CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, 17)                                                           \
+	C(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 0)                                                        \
+	C(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, 1)                                                            \
+	C(CU_FUNC_ATTRIBUTE_NUM_REGS, 4)                                                                     \
+	C(CU_FUNC_ATTRIBUTE_PTX_VERSION, 5)                                                                  \
+	C(CU_FUNC_ATTRIBUTE_BINARY_VERSION, 6)                                                               \
+	C(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 8)                                                \
+	C(CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE, 15)                                        \
+	C(CU_GRAPH_NODE_TYPE_KERNEL, 0)                                                                      \
+	C(CU_GRAPH_NODE_TYPE_MEMCPY, 1)                                                                      \
+	C(CU_GRAPH_NODE_TYPE_MEMSET, 2)                                                                      \
+	C(CU_GRAPH_NODE_TYPE_HOST, 3)                                                                        \
+	C(CU_GRAPH_NODE_TYPE_EMPTY, 5)                                                                       \
+	C(CU_STREAM_SET_CAPTURE_DEPENDENCIES, 1)                                                             \
+	C(CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, 4)                                                              \
+	C(CU_MEMPOOL_ATTR_USED_MEM_HIGH, 8)                                                                  \
+	C(CU_MEM_LOCATION_TYPE_DEVICE, 1)                                                                    \
+	C(CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED, 9)                                                            \
 	C(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, 8)                                                \
-	C(CU_DEVICE_ATTRIBUTE_WARP_SIZE, 10)                                                                 \
-	C(CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 13)                                                                \
 	C(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 16)                                                      \
-	C(CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 41)                                                        \
-	C(CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, 40)                                                        \
-	C(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 75)                                                  \
-	C(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 76)                                                  \
 	C(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 97)
 
 #define HB_ABI_RT_CONSTANTS(C)                                                                               \

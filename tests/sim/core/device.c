@@ -58,23 +58,20 @@ bool hb_device__valid(int device)
 	return device >= 0 && device < (int)hb_costs.devices;
 }
 
-static const struct {
-	int attribute, value;
-} attributes[] = {
-    {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024},
-    {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, 1024},
-    {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, 1024},
-    {CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, 64},
-    {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, 49152},
-    {CU_DEVICE_ATTRIBUTE_WARP_SIZE, 32},
-    {CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 1980000},
-    {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 132},
-    {CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, 2},
-    {CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 1},
-    {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 9},
-    {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0},
-    {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 232448},
+static const int attributes[][2] = {
+#define A(name, number, value) {number, value},
+#include "attributes.def"
+#undef A
 };
+#ifdef HB_SIM_REAL_HEADERS
+#define A(name, number, value) _Static_assert(CU_DEVICE_ATTRIBUTE_##name == (number), #name);
+#include "attributes.def"
+#undef A
+#endif
+
+/* Ordinal of a device on the simulated bus: 0000:04:00.0, 0000:05:00.0 and so on. */
+#define FIRST_BUS 4
+#define HB_ATTRIBUTE_PCI_BUS_ID 33
 
 CUresult hb_device__attribute(int device, int attribute, int *value)
 {
@@ -82,10 +79,10 @@ CUresult hb_device__attribute(int device, int attribute, int *value)
 		return CUDA_ERROR_INVALID_DEVICE;
 	if (!value || attribute <= 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	*value = 0;
+	*value = attribute == HB_ATTRIBUTE_PCI_BUS_ID ? FIRST_BUS + device : 0;
 	for (size_t i = 0; i < sizeof(attributes) / sizeof(*attributes); i++)
-		if (attributes[i].attribute == attribute)
-			*value = attributes[i].value;
+		if (attributes[i][0] == attribute)
+			*value = attributes[i][1];
 	return CUDA_SUCCESS;
 }
 
