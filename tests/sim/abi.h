@@ -10,8 +10,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HB_ABI_CUDA_VERSION 13000
-#define HB_ABI_NCCL_VERSION 22809
+/* Version of the runtime's interface a front is built for (make gives it), and of the driver's. */
+#ifndef HB_CUDART
+#define HB_CUDART 13
+#endif
+#define HB_ABI_RUNTIME_VERSION (HB_CUDART == 12 ? 12080 : 13000)
+#define HB_ABI_CUDA_VERSION    13000
+#define HB_ABI_NCCL_VERSION    22809
 
 #define HB_ABI_CU_CONSTANTS(C)                                                                               \
 	C(CUDA_SUCCESS, 0)                                                                                   \
@@ -148,75 +153,7 @@ HB_ABI_NCCL_CONSTANTS(HB_ABI_CHECK)
 enum { HB_ABI_CU_CONSTANTS(HB_ABI_CONSTANT) };
 enum { HB_ABI_RT_CONSTANTS(HB_ABI_CONSTANT) };
 
-typedef int CUresult, CUdevice, CUdevice_attribute, CUfunction_attribute, CUpointer_attribute,
-    CUstreamCaptureMode, CUstreamCaptureStatus, CUdriverProcAddressQueryResult, CUjit_option, CUlibraryOption;
-typedef unsigned long long CUdeviceptr;
-typedef struct CUctx_st *CUcontext;
-typedef struct CUmod_st *CUmodule;
-typedef struct CUlib_st *CUlibrary;
-typedef struct CUkern_st *CUkernel;
-typedef struct CUfunc_st *CUfunction;
-typedef struct CUstream_st *CUstream;
-typedef struct CUevent_st *CUevent;
-typedef struct CUgraph_st *CUgraph;
-typedef struct CUgraphNode_st *CUgraphNode;
-typedef struct CUgraphExec_st *CUgraphExec;
-typedef void (*CUhostFn)(void *userData);
-typedef struct {
-	char bytes[16];
-} CUuuid;
-typedef struct CUlaunchAttribute_st CUlaunchAttribute;
-typedef struct CUgraphExecUpdateResultInfo_st CUgraphExecUpdateResultInfo;
-
-typedef struct {
-	unsigned int gridDimX, gridDimY, gridDimZ;
-	unsigned int blockDimX, blockDimY, blockDimZ;
-	unsigned int sharedMemBytes;
-	CUstream hStream;
-	CUlaunchAttribute *attrs;
-	unsigned int numAttrs;
-} CUlaunchConfig;
-
-typedef struct {
-	unsigned long long flags;
-	CUstream hUploadStream;
-	CUgraphNode hErrNode_out;
-	int result_out;
-} CUDA_GRAPH_INSTANTIATE_PARAMS;
-
-typedef int cudaError_t;
-typedef CUstream cudaStream_t;
-typedef CUevent cudaEvent_t;
-typedef CUgraph cudaGraph_t;
-typedef CUgraphNode cudaGraphNode_t;
-typedef CUgraphExec cudaGraphExec_t;
-typedef CUkernel cudaKernel_t;
-typedef CUhostFn cudaHostFn_t;
-/* Enumerations passed as int: their constants are in the lists above. */
-enum cudaMemcpyKind { HB_ABI_MEMCPY_KIND_ };
-enum cudaStreamCaptureMode { HB_ABI_CAPTURE_MODE_ };
-enum cudaStreamCaptureStatus { HB_ABI_CAPTURE_STATUS_ };
-enum cudaDeviceAttr { HB_ABI_DEVICE_ATTR_ };
-enum cudaFuncAttribute { HB_ABI_FUNC_ATTR_ };
-enum cudaDriverEntryPointQueryResult { HB_ABI_ENTRY_POINT_ };
-enum cudaMemoryType { HB_ABI_MEMORY_TYPE_ };
-typedef struct {
-	unsigned int x, y, z;
-} dim3;
-struct cudaLaunchAttribute_st;
-typedef struct {
-	dim3 gridDim, blockDim;
-	size_t dynamicSmemBytes;
-	cudaStream_t stream;
-	struct cudaLaunchAttribute_st *attrs;
-	unsigned int numAttrs;
-} cudaLaunchConfig_t;
-struct cudaPointerAttributes {
-	enum cudaMemoryType type;
-	int device;
-	void *devicePointer, *hostPointer;
-	long reserved[8];
-};
+#include "abi_types.h"
 #endif
 
 #ifndef HB_SIM_REAL_NCCL
@@ -242,8 +179,27 @@ HB_ABI_LAYOUT(cudaLaunchConfig_t, dynamicSmemBytes, 24)
 HB_ABI_LAYOUT(cudaLaunchConfig_t, stream, 32)
 HB_ABI_LAYOUT(struct cudaPointerAttributes, devicePointer, 8)
 HB_ABI_LAYOUT(struct cudaPointerAttributes, hostPointer, 16)
+HB_ABI_LAYOUT(struct cudaFuncAttributes, maxThreadsPerBlock, 24)
+HB_ABI_LAYOUT(struct cudaFuncAttributes, maxDynamicSharedSizeBytes, 44)
+HB_ABI_LAYOUT(struct cudaMemcpy3DParms, srcPtr, 32)
+HB_ABI_LAYOUT(struct cudaMemcpy3DParms, dstPtr, 96)
+HB_ABI_LAYOUT(struct cudaMemcpy3DParms, kind, 152)
+HB_ABI_LAYOUT(struct cudaKernelNodeParams, sharedMemBytes, 32)
+HB_ABI_LAYOUT(CUmemAllocationProp, location, 8)
+HB_ABI_LAYOUT(CUmemPoolProps, maxSize, 24)
+HB_ABI_LAYOUT(CUDA_MEMCPY2D, dstXInBytes, 56)
+HB_ABI_LAYOUT(CUDA_MEMCPY2D, WidthInBytes, 112)
+HB_ABI_LAYOUT(CUDA_MEMCPY3D, dstXInBytes, 88)
+HB_ABI_LAYOUT(CUDA_MEMCPY3D, Depth, 192)
+HB_ABI_LAYOUT(CUDA_KERNEL_NODE_PARAMS_v2, kernelParams, 40)
+HB_ABI_LAYOUT(CUDA_KERNEL_NODE_PARAMS_v2, kern, 56)
+HB_ABI_LAYOUT(CUDA_MEMSET_NODE_PARAMS, width, 24)
 _Static_assert(sizeof(CUlaunchConfig) == 56 && sizeof(cudaLaunchConfig_t) == 56 && sizeof(dim3) == 12 &&
-		   sizeof(struct cudaPointerAttributes) == 88 && sizeof(ncclUniqueId) == 128,
+		   sizeof(struct cudaPointerAttributes) == (HB_CUDART == 12 ? 24 : 88) &&
+		   sizeof(struct cudaFuncAttributes) == 144 && sizeof(CUmemAccessDesc) == 12 &&
+		   sizeof(CUmemAllocationProp) == 32 && sizeof(CUmemPoolProps) == 88 && sizeof(CUDA_MEMCPY2D) == 128 &&
+		   sizeof(CUtensorMap) == 128 && sizeof(CUipcMemHandle) == 64 && sizeof(CUgraphEdgeData) == 8 &&
+		   sizeof(ncclUniqueId) == 128,
 	       "sizes");
 
 #endif
