@@ -18,7 +18,7 @@ BENCH_EXPORT ?= 3
 BENCH_ATTACH ?= 1 20
 BENCH_PY     := HB_BUILD=$(abspath $(B)) python3
 
-.PHONY: bench-build bench-window bench-report bench-export bench-collect bench-trace bench-attach bench-engine
+.PHONY: bench-build bench-window bench-report bench-export bench-collect bench-trace bench-attach bench-engine bench-startup
 bench-build: all sim $(BENCH_BIN)
 # Million records and streams written; million records read; million records, or a window file, exported.
 bench-window: bench-build
@@ -35,6 +35,8 @@ bench-attach: bench-build
 	@$(BENCH_PY) tests/bench/bench_attach.py $(BENCH_ATTACH)
 bench-engine: bench-build
 	@$(BENCH_PY) tests/bench/bench_engine.py
+bench-startup: bench-build
+	@$(BENCH_PY) tests/bench/bench_startup.py
 # In turn also under -j: they would measure each other.
 bench: bench-build
-	@for b in window report export collect trace attach engine; do echo "== $$b"; $(MAKE) --no-print-directory -s bench-$$b || exit; done
+	@for b in window report export collect trace attach engine startup; do echo "== $$b"; $(MAKE) --no-print-directory -s bench-$$b || exit; done
