@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Part of cublas.def: the rows are read twice, and each time with macros of their own. */
+#undef N
+#undef INT
+#undef GEMM_SIZES
+#undef PRODUCT
+#undef GEMM
+#undef GEMM_STRIDED
+#undef GEMM_BATCHED
+#undef GEMM_EX
+#undef REAL
+#undef COMPLEX
+#undef ALL
+#undef VEC
+#undef DOT
+#undef NORM
+#undef INDEX
+#undef INDEX_EX
+#undef DOT_EX
+#undef NORM_EX
+#undef MATVEC
+#undef OUTER
+#undef TRIANGLE
+#undef SOLVE_VECTOR
+#undef SYMM
+#undef RANK_K
+#undef SOLVE
+#undef GEAM
+#undef DGMM
