@@ -13,9 +13,13 @@ endif
 SIM_LDFLAGS := -shared -Wl,-z,defs -Wl,-z,now -Wl,-rpath,'$$ORIGIN' -lpthread -ldl -lrt
 SIM_LIBS := $(SIM)/libcuda.so.1 $(SIM)/libcudart.so.13 $(SIM)/libnccl.so.2
 
-$(SIM)/libcuda.so.1: $(SIM_CORE) $(SIM_DIR)/fronts/cuda.c $(SIM_HDR)
+# The table of costs is compiled in: the library is copied to wherever a program looks for it.
+$(SIM)/gen/h100.tbl.h: $(SIM_DIR)/costs/h100.tbl
 	@mkdir -p $(@D)
-	$(CC) $(SIM_CFLAGS) -o $@ $(SIM_CORE) $(SIM_DIR)/fronts/cuda.c $(SIM_LDFLAGS) -Wl,-soname,libcuda.so.1
+	sed 's/[\\"]/\\&/g; s/.*/"&\\n"/' $< >$@
+$(SIM)/libcuda.so.1: $(SIM_CORE) $(SIM_DIR)/fronts/cuda.c $(SIM_HDR) $(SIM)/gen/h100.tbl.h
+	@mkdir -p $(@D)
+	$(CC) $(SIM_CFLAGS) -I$(SIM)/gen -o $@ $(SIM_CORE) $(SIM_DIR)/fronts/cuda.c $(SIM_LDFLAGS) -Wl,-soname,libcuda.so.1
 $(SIM)/libcudart.so.13: $(SIM_DIR)/fronts/cudart.c $(SIM_HDR)
 	@mkdir -p $(@D)
 	$(CC) $(SIM_CFLAGS) -o $@ $< $(SIM_LDFLAGS) -Wl,-soname,libcudart.so.13 -Wl,--version-script=$(SIM_DIR)/fronts/cudart.map

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#include <fnmatch.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "kernel.h"
 #include "sim.h"
 
-#define GB	  1000000000ull
-#define MAX_RULES 256
+#define GB 1000000000ull
 
 /* Defaults: order of magnitude of an H100 on PCIe 5 with NVLink. */
 struct hb_costs hb_costs = {
     .launch_ns = 2500,
     .graph_launch_ns = 5000,
-    .kernel_ns = 5000,
+    .kernel_ns = HB_KERNEL_BY_TABLE,
     .node_ns = 1000,
     .copy_ns = 2000,
     .h2d_bps = 50 * GB,
@@ -27,6 +26,11 @@ struct hb_costs hb_costs = {
     .memory = 80ull << 30,
     .devices = 8,
     .queue = 1024,
+    .sms = 132,
+    .hbm_bps = 3350 * GB,
+    .bf16_flops = 989000 * GB,
+    .fp8_flops = 1979000 * GB,
+    .fp32_flops = 67000 * GB,
 };
 
 #define KEY(name)                                                                                            \
@@ -37,16 +41,11 @@ static const struct {
 	const char *name;
 	size_t at;
 } keys[] = {
-    KEY(launch_ns), KEY(graph_launch_ns), KEY(kernel_ns),    KEY(node_ns),  KEY(copy_ns), KEY(h2d_bps),
-    KEY(d2h_bps),   KEY(d2d_bps),	  KEY(pageable_bps), KEY(event_ns), KEY(coll_ns), KEY(coll_bps),
-    KEY(alloc_ns),  KEY(memory),	  KEY(devices),	     KEY(queue),
+    KEY(launch_ns),  KEY(graph_launch_ns), KEY(kernel_ns),    KEY(node_ns),  KEY(copy_ns), KEY(h2d_bps),
+    KEY(d2h_bps),    KEY(d2d_bps),	   KEY(pageable_bps), KEY(event_ns), KEY(coll_ns), KEY(coll_bps),
+    KEY(alloc_ns),   KEY(memory),	   KEY(devices),      KEY(queue),    KEY(sms),	   KEY(hbm_bps),
+    KEY(bf16_flops), KEY(fp8_flops),	   KEY(fp32_flops),
 };
-
-static struct {
-	char glob[120];
-	u64 ns;
-} rules[MAX_RULES];
-static u32 n_rules;
 
 static void complain(const char *what)
 {
@@ -70,25 +69,26 @@ static void set(const char *key, const char *value)
 	complain(key);
 }
 
-/* "key=value", "key value" or "kernel GLOB ns"; '#' starts a comment. */
+/* "key=value", "key value" or "kernel GLOB ..." (kernel.h); '#' starts a comment. */
 static void line(char *s)
 {
-	char *save = NULL, *a, *b, *c;
+	char *save = NULL, *a, *b;
 
 	s[strcspn(s, "#\n")] = 0;
+	s += strspn(s, " \t");
+	if (!strncmp(s, "kernel", 6) && (s[6] == ' ' || s[6] == '\t')) {
+		if (!hb_kernel__row(s + 6))
+			complain("kernel, a row for kernels");
+		return;
+	}
 	a = strtok_r(s, "= \t", &save);
 	if (!a)
 		return;
 	b = strtok_r(NULL, "= \t", &save);
-	c = strtok_r(NULL, "= \t", &save);
-	if (b && c && !strcmp(a, "kernel") && n_rules < MAX_RULES) {
-		snprintf(rules[n_rules].glob, sizeof(rules[0].glob), "%s", b);
-		rules[n_rules++].ns = strtoull(c, NULL, 10);
-	} else if (b) {
+	if (b)
 		set(a, b);
-	} else {
+	else
 		complain(a);
-	}
 }
 
 static void load_file(FILE *f)
@@ -100,7 +100,7 @@ static void load_file(FILE *f)
 	fclose(f);
 }
 
-static void load(void)
+static void load_settings(void)
 {
 	const char *spec = getenv("HB_SIM_COSTS");
 	char *copy, *save = NULL;
@@ -119,6 +119,12 @@ static void load(void)
 	free(copy);
 }
 
+static void load(void)
+{
+	load_settings();
+	hb_kernel__default();
+}
+
 static void check(void)
 {
 	if (!hb_costs.queue || hb_costs.queue > 65536)
@@ -127,6 +133,11 @@ static void check(void)
 		hb_costs.devices = 64;
 	if (!hb_costs.event_ns)
 		hb_costs.event_ns = 1;
+	hb_costs.sms = hb_costs.sms ? hb_costs.sms : 1;
+	hb_costs.hbm_bps = hb_costs.hbm_bps ? hb_costs.hbm_bps : 1;
+	hb_costs.bf16_flops = hb_costs.bf16_flops ? hb_costs.bf16_flops : 1;
+	hb_costs.fp8_flops = hb_costs.fp8_flops ? hb_costs.fp8_flops : 1;
+	hb_costs.fp32_flops = hb_costs.fp32_flops ? hb_costs.fp32_flops : 1;
 }
 
 void hb_costs__load(void)
@@ -135,14 +146,6 @@ void hb_costs__load(void)
 
 	pthread_once(&once, load);
 	check();
-}
-
-u64 hb_costs__kernel(const char *name)
-{
-	for (u32 i = 0; i < n_rules; i++)
-		if (!fnmatch(rules[i].glob, name, 0))
-			return rules[i].ns;
-	return hb_costs.kernel_ns;
 }
 
 void hb_costs__spin(u64 since, u64 ns)

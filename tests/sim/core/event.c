@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "fault.h"
 #include "sim.h"
 
 CUresult hb_event__create(u32 flags, struct hb_event **out)
@@ -27,8 +28,11 @@ CUresult hb_event__record(struct hb_event *e, struct hb_stream *s)
 	e->capture = s->capture;
 	e->capture_id = s->capture_id;
 	e->deps = s->deps;
-	if (!s->capture)
+	if (!s->capture) {
 		e->when = s->tail;
+		if (hb_fault__on(HB_FAULT_LOST_EVENT))
+			hb_moment__advance(&e->when, 0, hb_fault__lost());
+	}
 	hb_unlock();
 	return CUDA_SUCCESS;
 }
@@ -55,6 +59,8 @@ CUresult hb_event__sync(struct hb_event *e)
 	hb_lock();
 	m = e->when;
 	captured = e->capture != NULL;
+	if (hb_fault__on(HB_FAULT_BLOCKING_D2H) && !captured && hb_ctx__current())
+		hb_stream__plant(hb_ctx__current()->legacy, &m);
 	hb_unlock();
 	if (captured)
 		return CUDA_ERROR_CAPTURED_EVENT;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include <stdlib.h>
 #include <string.h>
+#include "fault.h"
 #include "sim.h"
 
 CUresult hb_graph__create(struct hb_graph **g)
@@ -236,10 +237,13 @@ CUresult hb_exec__launch(struct hb_exec *x, struct hb_stream *s)
 		hb_stream__room(s);
 		now = hb_now();
 		hb_stream__start(s, now);
+		s->exec = x->id;
 		run_nodes(x, s, now);
+		s->exec = 0;
 		hb_stream__push(s);
 	}
 	hb_unlock();
+	hb_fault__stall();
 	return r;
 }
 

@@ -14,6 +14,8 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "fault.h"
+#include "operation.h"
 #include "sim.h"
 
 #define MAX_RANKS   64
@@ -165,8 +167,11 @@ struct hb_rdv *hb_rdv__open(const char id[128], u32 nranks, u32 rank, int *err)
 	*err = map_shared(r, id);
 	if (!*err)
 		*err = join(r);
-	if (!*err)
+	if (!*err) {
+		if (hb_ctx__current())
+			hb_fault__rank(hb_ctx__current()->device, rank, nranks);
 		return r;
+	}
 	give_up(r);
 	return NULL;
 }
@@ -290,6 +295,8 @@ static void wait_for_slot(struct hb_rdv *r, u32 chan, u64 seq)
 		hb_rdv__wait(r, chan, seq - ring, 2000000);
 		hb_lock();
 	}
+	if (seq >= ring)
+		hb_operation__settle(false); /* while its end can still be read */
 }
 
 void hb_rdv__arrive(struct hb_rdv *r, u32 chan, struct hb_moment *m, u64 cost)

@@ -34,7 +34,7 @@ static inline u64 hb_now(void)
 
 /* ---- truth log (truth.c): one record per API call, file format in truth.h ---- */
 
-enum hb_layer { HB_DRIVER = 1, HB_RUNTIME = 2, HB_LIBRARY = 3, HB_KERNEL = 4, HB_FAULT = 5 };
+enum hb_layer { HB_DRIVER = 1, HB_RUNTIME = 2, HB_LIBRARY = 3, HB_DEVICE = 4, HB_FAULT = 5 };
 #define HB_STUB 0x80 /* or-ed to the layer of names that are stubs: calls of them are gaps */
 
 struct hb_call { /* a call in progress, on the caller's stack */
@@ -56,6 +56,16 @@ void hb_truth__nest(int by);
  * 0. */
 u32 hb_truth__correlation(void);
 
+/* Room for a profiling interface on this core: told of every call and device operation while set. The name is
+ * the function's; an operation (truth.h) is told once its times are known, with the core's lock held. */
+struct hb_operation;
+struct hb_observer {
+	void (*enter)(const struct hb_call *c, u32 layer, const char *function);
+	void (*leave)(const struct hb_call *c, s32 result);
+	void (*operation)(const struct hb_operation *op);
+};
+extern const struct hb_observer *hb_observer; /* NULL: nobody looks */
+
 /* ---- handles (handle.c): objects live in one arena, so that any number a caller passes can be checked ----
  */
 
@@ -76,11 +86,11 @@ u32 hb_handle__live(enum hb_kind kind);
 /* ---- costs (cost.c): HB_SIM_COSTS, a file or "key=value,..." ---- */
 
 struct hb_costs {
-	u64 launch_ns;				     /* host time of a launch */
-	u64 graph_launch_ns;			     /* host time of a graph launch */
-	u64 kernel_ns;				     /* device time of a kernel without a row of its own */
-	u64 node_ns;				     /* device time added per graph node */
-	u64 copy_ns;				     /* latency of a copy */
+	u64 launch_ns;	     /* host time of a launch */
+	u64 graph_launch_ns; /* host time of a graph launch */
+	u64 kernel_ns;	     /* device time of a kernel without a row in HB_SIM_COSTS, if set (kernel.h) */
+	u64 node_ns;	     /* device time added per graph node */
+	u64 copy_ns;	     /* latency of a copy */
 	u64 h2d_bps, d2h_bps, d2d_bps, pageable_bps; /* bytes/s */
 	u64 event_ns; /* device time of an event record: never 0 (elapsed times are divided by) */
 	u64 coll_ns;  /* latency of a collective */
@@ -88,11 +98,12 @@ struct hb_costs {
 	u64 alloc_ns; /* host time of an allocation */
 	u64 memory;   /* bytes of a device */
 	u64 devices;
-	u64 queue; /* launches a stream holds before the caller blocks */
+	u64 queue;			       /* launches a stream holds before the caller blocks */
+	u64 sms, hbm_bps;		       /* what kernels are priced by (kernel.h) */
+	u64 bf16_flops, fp8_flops, fp32_flops; /* a second */
 };
 extern struct hb_costs hb_costs;
-void hb_costs__load(void); /* idempotent */
-u64 hb_costs__kernel(const char *name);
+void hb_costs__load(void);		/* idempotent */
 void hb_costs__spin(u64 since, u64 ns); /* the host is busy until since + ns */
 /* What a library knows of the kernel that its thread launches next; the launch takes it. 0: nothing (hint.c)
  */
@@ -209,6 +220,10 @@ struct hb_function {
 	struct hb_obj obj;
 	const char *name;
 	bool collective;
+	u16 name_id; /* in the truth log; 0: not yet there */
+	u16 row;     /* of the table of costs + 1; 0: not yet looked up */
+	u32 faults,
+	    fault_generation; /* planted faults that concern its name, and of which reading they are */
 };
 struct hb_module {
 	struct hb_obj obj;
@@ -259,6 +274,9 @@ struct hb_stream {
 	u64 capture_id;
 	bool capture_origin, capture_broken;
 	struct hb_deps deps; /* while capturing: what the next node waits for */
+	u32 serial, kernels; /* streams before it; kernels so far */
+	u32 exec;	     /* graph whose nodes are being enqueued, or 0 */
+	u64 now;	     /* when the operation being enqueued is */
 };
 
 CUresult hb_stream__resolve(CUstream h, bool per_thread, struct hb_stream **s); /* handle or default stream */
@@ -274,6 +292,9 @@ void hb_stream__room(struct hb_stream *s);
 void hb_stream__start(struct hb_stream *s, u64 now);
 void hb_stream__apply(struct hb_stream *s, const struct hb_work *w, u64 now);
 void hb_stream__push(struct hb_stream *s);
+/* Planted fault blocking_d2h: whoever waits for *m waits for a copy more, if kernels ran since the last one.
+ */
+void hb_stream__plant(struct hb_stream *s, struct hb_moment *m);
 
 struct hb_event {
 	struct hb_obj obj;
@@ -337,6 +358,7 @@ struct hb_sim_core {
 	bool (*rdv_aborted)(const struct hb_rdv *r);
 	u32 (*rdv_pair)(const struct hb_rdv *r, u32 from, u32 to);
 	void (*hint)(u64 flops, u64 bytes);
+	const struct hb_observer **observer;
 	void (*memory_info)(u64 *free_bytes, u64 *total);
 };
 extern const struct hb_sim_core hb_sim_core;

@@ -1,10 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include <stdlib.h>
 #include <string.h>
-#include "sim.h"
+#include "fault.h"
 #include "hostfn.h"
+#include "kernel.h"
+#include "operation.h"
+#include "result.h"
+#include "sim.h"
+#include "truth.h"
 
-static u64 engine_tail[64][3]; /* per device: copies in one direction follow each other */
+#define JITTER	    0.02
+#define MAX_DEVICES 64
+
+/* Per device: copies in one direction follow each other, and so do kernels that fill it, in whatever streams
+ * and in the order they are enqueued. Smaller kernels overlap with all. */
+static u64 engine_tail[MAX_DEVICES][3], big_tail[MAX_DEVICES];
+static bool worked[MAX_DEVICES]; /* kernels since the host last waited with a copy planted */
+static u64 seed;		 /* HB_SIM_SEED; 0: durations do not vary */
+
+__attribute__((constructor)) static void read_seed(void)
+{
+	const char *s = getenv("HB_SIM_SEED");
+
+	seed = s ? strtoull(s, NULL, 0) * 0x9e3779b97f4a7c15ull : 0;
+}
 
 static __thread struct hb_stream *thread_stream;
 static __thread u32 thread_generation;
@@ -40,6 +59,7 @@ CUresult hb_stream__resolve(CUstream h, bool per_thread, struct hb_stream **s)
 
 CUresult hb_stream__create(u32 flags, int priority, struct hb_stream **out)
 {
+	static u32 last_serial;
 	struct hb_ctx *ctx;
 	CUresult r = hb_ctx__need(&ctx);
 	struct hb_stream *s;
@@ -55,6 +75,7 @@ CUresult hb_stream__create(u32 flags, int priority, struct hb_stream **out)
 	s->flags = flags;
 	s->priority = priority;
 	hb_lock();
+	s->serial = ++last_serial;
 	s->next = ctx->streams;
 	ctx->streams = s;
 	hb_unlock();
@@ -122,22 +143,80 @@ void hb_stream__start(struct hb_stream *s, u64 now)
 	hb_moment__advance(&s->tail, now, 0);
 }
 
-static void apply_copy(struct hb_stream *s, const struct hb_work *w)
+/* What planted faults and the seed make of a cost. Same seed, same durations, whatever the threads do: they
+ * depend on the stream and on the kernel's place in it. */
+static u64 varied(const struct hb_stream *s, u64 ns)
 {
-	u64 *engine = &engine_tail[s->ctx->device][w->engine];
+	u64 z = seed ^ (u64)s->serial << 32 ^ s->kernels;
 
-	memmove((void *)(uintptr_t)w->dst, (void *)(uintptr_t)w->src, w->bytes);
-	if (w->engine != HB_ENGINE_NONE && !s->tail.rdv && *engine > s->tail.at)
-		s->tail.at = *engine;
-	hb_moment__advance(&s->tail, 0, w->cost);
-	if (!s->tail.rdv)
-		*engine = s->tail.at;
+	if (!seed)
+		return ns;
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+	return ns + (u64)((double)ns * JITTER * ((double)(z >> 11) / (double)(1ull << 52) - 1));
 }
 
-static void apply_collective(struct hb_stream *s, const struct hb_coll *c)
+static struct hb_moment apply_kernel(struct hb_stream *s, const struct hb_work *w)
 {
-	struct hb_moment start = s->tail;
+	struct hb_function *f = (struct hb_function *)(uintptr_t)w->function; /* keeps what was looked up */
+	int device = s->ctx->device;
+	bool big = (u64)w->grid[0] * w->grid[1] * w->grid[2] >= hb_costs.sms;
+	u64 ns = hb_kernel__cost(f, w);
+	struct hb_moment start;
 
+	s->kernels++;
+	ns = varied(s, ns);
+	if (hb_fault_kinds)
+		ns = (u64)((double)ns * hb_fault__kernel(f, device));
+	hb_moment__advance(&s->tail, 0, w->cost);
+	if (big && !s->tail.rdv && big_tail[device] > s->tail.at)
+		s->tail.at = big_tail[device];
+	start = s->tail;
+	hb_moment__advance(&s->tail, 0, ns);
+	if (big && !s->tail.rdv)
+		big_tail[device] = s->tail.at;
+	hb_result__kernel(device, hb_kernel__zero(f));
+	worked[device] = true;
+	return start;
+}
+
+static void move_bytes(int device, const struct hb_work *w)
+{
+	if (w->engine == HB_ENGINE_D2H && hb_result__give(device, w))
+		return;
+	memmove((void *)(uintptr_t)w->dst, (void *)(uintptr_t)w->src, w->bytes);
+	if (w->engine == HB_ENGINE_H2D)
+		hb_result__written(device, w->dst, w->bytes);
+	else if (w->engine == HB_ENGINE_NONE)
+		hb_result__copied(device, w);
+}
+
+static struct hb_moment apply_copy(struct hb_stream *s, const struct hb_work *w)
+{
+	u64 *engine = &engine_tail[s->ctx->device][w->engine], cost = w->cost;
+	struct hb_moment start;
+
+	move_bytes(s->ctx->device, w);
+	if (w->engine != HB_ENGINE_NONE) {
+		if (!s->tail.rdv && *engine > s->tail.at)
+			s->tail.at = *engine;
+		if (hb_fault__on(HB_FAULT_CONTENTION))
+			cost = (u64)((double)cost * hb_fault__copy());
+	}
+	start = s->tail;
+	hb_moment__advance(&s->tail, 0, cost);
+	if (!s->tail.rdv)
+		*engine = s->tail.at;
+	return start;
+}
+
+static struct hb_moment apply_collective(struct hb_stream *s, const struct hb_work *w)
+{
+	const struct hb_coll *c = w->coll;
+	struct hb_moment start;
+
+	hb_moment__advance(&s->tail, 0, hb_fault__late(s->ctx->device));
+	start = s->tail;
 	for (u32 i = 0; i < c->n; i++) {
 		struct hb_moment m = start;
 
@@ -147,24 +226,65 @@ static void apply_collective(struct hb_stream *s, const struct hb_coll *c)
 		else
 			s->tail = m;
 	}
+	hb_moment__advance(&s->tail, s->now, w->cost);
+	hb_result__kernel(s->ctx->device, false);
+	worked[s->ctx->device] = true;
+	return start;
+}
+
+static struct hb_moment apply_other(struct hb_stream *s, const struct hb_work *w)
+{
+	struct hb_moment start = s->tail;
+
+	if (w->op == HB_OP_FILL) {
+		hb_memory__fill(w->dst, (u32)w->src, w->width, w->bytes);
+		hb_result__written(s->ctx->device, w->dst, w->bytes * w->width);
+	} else if (w->op == HB_OP_HOST) {
+		hb_hostfn__queue(&s->tail, w->fn, w->arg);
+	}
+	hb_moment__advance(&s->tail, 0, w->cost);
+	return start;
 }
 
 void hb_stream__apply(struct hb_stream *s, const struct hb_work *w, u64 now)
 {
+	struct hb_moment start;
+
+	s->now = now;
 	hb_moment__advance(&s->tail, now, 0);
-	if (w->op == HB_OP_COPY) {
-		apply_copy(s, w);
+	switch (w->op) {
+	case HB_OP_KERNEL:
+		start = apply_kernel(s, w);
+		break;
+	case HB_OP_COPY:
+		start = apply_copy(s, w);
+		break;
+	case HB_OP_COLL:
+		start = apply_collective(s, w);
+		break;
+	case HB_OP_NOTHING:
 		return;
+	default:
+		start = apply_other(s, w);
 	}
-	if (w->op == HB_OP_FILL)
-		hb_memory__fill(w->dst, (u32)w->src, w->width, w->bytes);
-	else if (w->op == HB_OP_COLL)
-		apply_collective(s, w->coll);
-	else if (w->op == HB_OP_HOST)
-		hb_hostfn__queue(&s->tail, w->fn, w->arg);
-	else if (w->op == HB_OP_KERNEL)
-		hb_moment__advance(&s->tail, now, hb_costs__kernel(w->function->name));
-	hb_moment__advance(&s->tail, now, w->cost);
+	hb_operation__log(s, w, &start, &s->tail, 0);
+}
+
+void hb_stream__plant(struct hb_stream *s, struct hb_moment *m)
+{
+	struct hb_work w = {.op = HB_OP_COPY, .engine = HB_ENGINE_D2H};
+	struct hb_moment start;
+	u64 ns;
+
+	if (!worked[s->ctx->device] || !hb_fault__d2h(&ns, &w.bytes))
+		return;
+	worked[s->ctx->device] = false;
+	s->now = hb_now();
+	hb_moment__advance(m, s->now, 0);
+	start = *m;
+	hb_moment__advance(m, 0, ns);
+	hb_moment__join(&s->tail, m);
+	hb_operation__log(s, &w, &start, m, HB_OPERATION_PLANTED);
 }
 
 static CUresult capture(struct hb_stream *s, const struct hb_work *w)
@@ -199,6 +319,8 @@ CUresult hb_stream__enqueue(struct hb_stream *s, const struct hb_work *w)
 		hb_stream__push(s);
 	}
 	hb_unlock();
+	if (w->op == HB_OP_KERNEL || w->op == HB_OP_COLL)
+		hb_fault__stall();
 	return r;
 }
 
@@ -234,6 +356,8 @@ CUresult hb_stream__sync(struct hb_stream *s)
 	if (s == s->ctx->legacy)
 		hb_stream__start(s, 0);
 	m = s->tail;
+	if (hb_fault__on(HB_FAULT_BLOCKING_D2H))
+		hb_stream__plant(s, &m);
 	hb_unlock();
 	hb_moment__wait(&m, s->ctx->flags);
 	return CUDA_SUCCESS;
@@ -250,6 +374,8 @@ CUresult hb_ctx__sync(struct hb_ctx *ctx)
 		capturing |= s->capture != NULL;
 		hb_moment__join(&m, &s->tail);
 	}
+	if (hb_fault__on(HB_FAULT_BLOCKING_D2H) && !capturing)
+		hb_stream__plant(ctx->legacy, &m);
 	hb_unlock();
 	if (capturing)
 		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;

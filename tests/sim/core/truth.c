@@ -8,11 +8,15 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "fault.h"
+#include "operation.h"
 #include "truth.h"
 
-#define MAX_NAMES    4096
+#define MAX_NAMES    32768
+#define MAX_NAME     2000	   /* bytes of a name in the file: template instances can be longer */
 #define MAP_BYTES    (16ull << 30) /* virtual and sparse: pages exist as they are written */
 #define BLOCK_BYTES  ((u64)HB_TRUTH_BLOCK * sizeof(struct hb_truth_record))
+#define SKIP	     0x40 /* or-ed to the layer of names that are left out */
 #define STATE_CLOSED 0
 #define STATE_OPEN   1
 #define STATE_OFF    2 /* not asked for, or could not be opened */
@@ -30,6 +34,7 @@ static u32 generation =
 static int fd = -1;
 static bool shut; /* the disk was full once, or the process ends: the file grows no more */
 static char *map;
+static u64 map_bytes = MAP_BYTES; /* less with HB_SIM_TRUTH_MAX */
 static struct hb_truth_header *header;
 
 /* initial-exec: it is touched twice in every call, and small enough for the room glibc keeps for late
@@ -39,18 +44,27 @@ static __thread __attribute__((tls_model("initial-exec"))) struct {
 	u32 generation, tid, depth, correlation;
 } self;
 
+static struct { /* block of device operations; under the core's lock */
+	struct hb_operation *next, *end;
+	u32 generation;
+} device;
+
+const struct hb_observer *hb_observer;
+
 static void write_name(u32 id)
 {
 	char *at = map + HB_TRUTH_NAMES + header->names_len;
 	size_t room = HB_TRUTH_RECORDS - HB_TRUTH_NAMES - header->names_len;
 	u8 layer = names.layer[id];
-	int n = snprintf(at, room, "%u %u %s%s\n", id, layer & ~HB_STUB, names.name[id],
+	int n = snprintf(at, room, "%u %u %.*s%s\n", id, layer & ~(HB_STUB | SKIP), MAX_NAME, names.name[id],
 			 layer & HB_STUB ? " stub" : "");
 
-	if (n > 0 && (size_t)n < room)
+	if (n > 0 && (size_t)n < room) {
 		header->names_len += (u64)n;
-	else
+	} else {
 		*at = 0;
+		header->unnamed++;
+	}
 }
 
 static int open_new(const char *dir)
@@ -68,18 +82,28 @@ static int open_new(const char *dir)
 	return f;
 }
 
+static void read_bound(void)
+{
+	const char *s = getenv("HB_SIM_TRUTH_MAX");
+	u64 max = s ? strtoull(s, NULL, 0) : 0;
+
+	if (max && max < MAP_BYTES)
+		map_bytes = max > HB_TRUTH_RECORDS ? max : HB_TRUTH_RECORDS;
+}
+
 static bool open_file(void)
 {
 	const char *dir = getenv("HB_SIM_TRUTH");
 
 	if (!dir || !*dir)
 		return false;
+	read_bound();
 	fd = open_new(dir);
-	if (fd < 0 || ftruncate(fd, MAP_BYTES)) {
+	if (fd < 0 || ftruncate(fd, (off_t)map_bytes)) {
 		fprintf(stderr, "simulated accelerator: no truth log in %s: %s\n", dir, strerror(errno));
 		return false;
 	}
-	map = mmap(NULL, MAP_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	map = mmap(NULL, map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
 	if (map == MAP_FAILED) {
 		map = NULL;
 		return false;
@@ -87,6 +111,7 @@ static bool open_file(void)
 	header = (struct hb_truth_header *)map;
 	memcpy(header->magic, HB_TRUTH_MAGIC, 8);
 	header->record_size = sizeof(struct hb_truth_record);
+	header->operation_size = sizeof(struct hb_operation);
 	header->block = HB_TRUTH_BLOCK;
 	header->pid = (u32)getpid();
 	header->start = hb_now();
@@ -99,7 +124,7 @@ static void forked(void)
 {
 	/* The mapping still belongs to the parent's file: leave it and open another at the next call. */
 	if (map)
-		munmap(map, MAP_BYTES);
+		munmap(map, map_bytes);
 	if (fd >= 0)
 		close(fd);
 	map = NULL;
@@ -108,19 +133,16 @@ static void forked(void)
 	generation++;
 	shut = false;
 	self.depth = self.correlation = 0;
+	hb_operation__forget();
 	pthread_mutex_init(&lock, NULL);
 	__atomic_store_n(&state, STATE_CLOSED, __ATOMIC_RELEASE);
 }
 
-static bool ready(void)
+static bool open_once(void)
 {
 	static bool hooked;
-	u32 s = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
+	u32 s;
 
-	if (s == STATE_OPEN)
-		return true;
-	if (s == STATE_OFF)
-		return false;
 	pthread_mutex_lock(&lock);
 	if (!hooked)
 		hooked = !pthread_atfork(NULL, NULL, forked);
@@ -131,59 +153,132 @@ static bool ready(void)
 	return s == STATE_OPEN;
 }
 
+static inline bool ready(void)
+{
+	u32 s = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
+
+	if (__builtin_expect(s == STATE_CLOSED, 0))
+		return open_once();
+	return s == STATE_OPEN;
+}
+
+bool hb_truth__open(void)
+{
+	return ready();
+}
+
+/* ---- names ---- */
+
+static bool to_skip(const char *name)
+{
+	const char *list = getenv("HB_SIM_TRUTH_SKIP");
+	size_t n = strlen(name);
+
+	for (const char *p = list; p && *p; p += strcspn(p, ","), p += *p == ',')
+		if (strcspn(p, ",") == n && !strncmp(p, name, n))
+			return true;
+	return false;
+}
+
 u32 hb_truth__register(u32 layer, const char *const *list, u32 n)
 {
 	u32 first;
 
 	pthread_mutex_lock(&lock);
 	first = names.n;
-	for (u32 i = 0; i < n && names.n < MAX_NAMES; i++) {
+	if (n > MAX_NAMES - names.n) { /* whoever reads shows these calls without a name */
+		if (state == STATE_OPEN)
+			header->unnamed += n;
+		first = 0;
+		n = 0;
+	}
+	for (u32 i = 0; i < n; i++, names.n++) {
 		names.name[names.n] = list[i];
 		names.layer[names.n] = (u8)layer;
+		if (layer < HB_DEVICE && to_skip(list[i]))
+			names.layer[names.n] |= SKIP;
 		if (state == STATE_OPEN)
 			write_name(names.n);
-		names.n++;
 	}
 	pthread_mutex_unlock(&lock);
 	return first;
 }
 
-static bool next_block(void)
+/* ---- blocks ---- */
+
+static char *next_block(void)
 {
 	u64 at;
 
 	if (__atomic_load_n(&shut, __ATOMIC_ACQUIRE))
-		return false;
+		return NULL;
 	at = HB_TRUTH_RECORDS + __atomic_fetch_add(&header->blocks, 1, __ATOMIC_RELAXED) * BLOCK_BYTES;
 	/* The space is asked for here: a full disk must be a counted loss, not a SIGBUS in the application.
 	 */
-	if (at + BLOCK_BYTES > MAP_BYTES ||
+	if (at + BLOCK_BYTES > map_bytes ||
 	    (fallocate(fd, 0, (off_t)at, BLOCK_BYTES) && errno != EOPNOTSUPP)) {
 		__atomic_store_n(&shut, true, __ATOMIC_RELEASE);
-		return false;
+		return NULL;
 	}
-	self.next = (struct hb_truth_record *)(map + at);
-	self.end = self.next + HB_TRUTH_BLOCK;
-	return true;
+	return map + at;
 }
 
-static struct hb_truth_record *take(void)
+static void renew(void)
 {
-	if (self.generation != generation) {
-		self.generation = generation;
-		self.tid = (u32)syscall(SYS_gettid);
-		self.next = self.end = NULL;
+	self.generation = generation;
+	self.tid = (u32)syscall(SYS_gettid);
+	self.next = self.end = NULL;
+}
+
+static inline struct hb_truth_record *take(void)
+{
+	if (__builtin_expect(self.generation != generation, 0))
+		renew();
+	if (__builtin_expect(self.next == self.end, 0)) {
+		self.next = (struct hb_truth_record *)next_block();
+		self.end = self.next ? self.next + HB_TRUTH_BLOCK : NULL;
 	}
-	if (self.next == self.end && !next_block()) {
+	if (!self.next) {
 		__atomic_fetch_add(&header->dropped, 1, __ATOMIC_RELAXED);
 		return NULL;
 	}
 	return self.next++;
 }
 
+struct hb_operation *hb_truth__operation(void)
+{
+	if (!ready())
+		return NULL;
+	if (device.generation != generation || device.next == device.end) {
+		device.generation = generation;
+		device.next = (struct hb_operation *)next_block();
+		device.end = device.next ? device.next + HB_TRUTH_BLOCK / 2 : NULL;
+	}
+	if (!device.next) {
+		__atomic_fetch_add(&header->dropped_operations, 1, __ATOMIC_RELAXED);
+		return NULL;
+	}
+	return device.next++;
+}
+
+u32 hb_truth__tid(void)
+{
+	if (self.generation != generation)
+		renew();
+	return self.tid;
+}
+
+void hb_truth__applied(enum hb_fault_kind kind)
+{
+	if (ready())
+		__atomic_fetch_add(&header->applied[kind], 1, __ATOMIC_RELAXED);
+}
+
+/* ---- calls ---- */
+
 /* Runtime calls and the driver calls they make share a number; a library's call has none, those it makes
  * have. */
-static void correlate(struct hb_call *c, u8 layer)
+static inline void correlate(struct hb_call *c, u8 layer)
 {
 	static u32 last;
 
@@ -198,23 +293,38 @@ u32 hb_truth__correlation(void)
 	return self.correlation;
 }
 
+static struct hb_truth_record *slot(u8 layer)
+{
+	if (!ready())
+		return NULL;
+	if (layer & SKIP) {
+		__atomic_fetch_add(&header->skipped, 1, __ATOMIC_RELAXED);
+		return NULL;
+	}
+	return take();
+}
+
 void hb_truth__enter(struct hb_call *c, u32 function)
 {
-	struct hb_truth_record *r = ready() ? take() : NULL;
-	u8 layer = names.layer[function] & (u8)~HB_STUB;
+	u8 layer = names.layer[function];
+	struct hb_truth_record *r = slot(layer);
 
-	c->rec = r;
+	layer &= (u8) ~(HB_STUB | SKIP);
 	correlate(c, layer);
+	c->rec = r;
 	c->enter = hb_now();
 	if (r) {
 		r->tid = self.tid;
 		r->function = (u16)function;
 		r->layer = layer;
-		r->correlation = c->correlation;
 		r->depth = (u8)self.depth;
+		r->correlation = c->correlation;
 		__atomic_store_n(&r->enter, c->enter, __ATOMIC_RELEASE);
 	}
 	self.depth++;
+	hb_fault__look(c->enter);
+	if (__builtin_expect(hb_observer != NULL, 0) && hb_observer->enter)
+		hb_observer->enter(c, layer, names.name[function]);
 }
 
 void hb_truth__leave(struct hb_call *c, s32 result, u64 stream, u64 bytes)
@@ -224,6 +334,8 @@ void hb_truth__leave(struct hb_call *c, s32 result, u64 stream, u64 bytes)
 	self.depth--;
 	if (c->outermost)
 		self.correlation = 0;
+	if (__builtin_expect(hb_observer != NULL, 0) && hb_observer->leave)
+		hb_observer->leave(c, result);
 	if (!r || self.generation != generation)
 		return;
 	r->result = result;
@@ -245,8 +357,12 @@ __attribute__((destructor)) static void shrink(void)
 
 	if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) != STATE_OPEN)
 		return;
+	hb_lock();
+	hb_operation__settle(true);
+	hb_unlock();
 	__atomic_store_n(&shut, true, __ATOMIC_SEQ_CST);
 	blocks = __atomic_load_n(&header->blocks, __ATOMIC_SEQ_CST) + 64;
-	if (ftruncate(fd, (off_t)(HB_TRUTH_RECORDS + blocks * BLOCK_BYTES)))
+	if (HB_TRUTH_RECORDS + blocks * BLOCK_BYTES < map_bytes &&
+	    ftruncate(fd, (off_t)(HB_TRUTH_RECORDS + blocks * BLOCK_BYTES)))
 		return;
 }

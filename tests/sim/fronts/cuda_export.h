@@ -146,6 +146,7 @@ HB_EXPORT const struct hb_sim_core hb_sim_core = {
     .rdv_aborted = hb_rdv__aborted,
     .rdv_pair = hb_rdv__pair,
     .hint = hb_hint__set,
+    .observer = &hb_observer,
     .memory_info = hb_memory__info,
 };
 

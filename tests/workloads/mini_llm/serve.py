@@ -169,6 +169,7 @@ def environment(a, rundir):
                                          env.get("PYTHONPATH", "")])
     if a.truth:
         env["HB_SIM_TRUTH"] = a.truth
+    env["HB_SIM_RESULTS"] = "memory"  # workers read back what they uploaded
     if not env.get("HB_SIM_COSTS"):
         path = os.path.join(rundir, "costs")
         with open(path, "w") as f:
