@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "../core/fault.h"
 #include "front.h"
 
 #define F(name, params, args, stream, bytes) static CUresult do_##name params;

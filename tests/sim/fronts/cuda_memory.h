@@ -148,9 +148,18 @@ static void price(struct hb_work *w, enum hb_space dst, enum hb_space src)
 		bps = hb_costs.h2d_bps;
 	} else if (from_device && !to_device) {
 		w->engine = HB_ENGINE_D2H;
-		bps = hb_costs.d2h_bps;
+		bps = dst == HB_MEM_PAGEABLE ? hb_costs.pageable_bps : hb_costs.d2h_bps;
 	}
 	w->cost = hb_costs.copy_ns + hb_costs__transfer(w->bytes, bps);
+}
+
+/* Planted fault: pinned memory is as slow as any. */
+static void unpin(enum hb_space *dst, enum hb_space *src)
+{
+	if ((*dst != HB_MEM_PINNED && *src != HB_MEM_PINNED) || !hb_fault__pageable())
+		return;
+	*dst = *dst == HB_MEM_PINNED ? HB_MEM_PAGEABLE : *dst;
+	*src = *src == HB_MEM_PINNED ? HB_MEM_PAGEABLE : *src;
 }
 
 static CUresult copy(const struct copy *c)
@@ -166,6 +175,8 @@ static CUresult copy(const struct copy *c)
 		return CUDA_SUCCESS;
 	if (!fits(c->dst, c->bytes, c->dst_want, &dst) || !fits(c->src, c->bytes, c->src_want, &src))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (hb_fault__on(HB_FAULT_PAGEABLE))
+		unpin(&dst, &src);
 	price(&w, dst, src);
 	/* From pageable memory the driver first copies to a staging buffer of its own, in the caller's time.
 	 */
