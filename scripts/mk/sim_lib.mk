@@ -14,3 +14,9 @@ $(SIM)/libcublas.so.%: $(SIM_DIR)/fronts/cublas.c $(SIM_HDR) $(SIM)/libcublasLt.
 .PRECIOUS: $(SIM)/gen/libcublas%.map
 
 sim: $(SIM_BLAS)
+
+# Does not load the driver, as the real one.
+$(SIM)/libnvidia-ml.so.1: $(SIM_DIR)/fronts/nvml.c $(SIM_HDR)
+	@mkdir -p $(@D)
+	$(CC) $(SIM_CFLAGS) -o $@ $< $(SIM_LDFLAGS) -Wl,-soname,$(@F)
+sim: $(SIM)/libnvidia-ml.so.1
