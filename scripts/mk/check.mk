@@ -38,7 +38,7 @@ help:
 	@echo 'make                  build/herschel-bpf'
 	@echo 'make demo             install what is missing (as root), trace a live engine on the simulated accelerator, report'
 	@echo 'make check            lint, unit tests (plain and with sanitizers), end-to-end tests'
-	@echo 'make check-engines    install real LLM engines into HB_CACHE and trace them'
+	@echo 'make check-engines    install real LLM engines into HB_CACHE and trace a third of them'
 	@echo 'make check-all        all of the above and a short fuzz run'
 	@echo 'make bench            speed figures, as ratios within one run'
 	@echo 'make lint             static checks; make format rewrites the C sources in the house style'
