@@ -16,7 +16,6 @@
 #endif
 #define HB_ABI_RUNTIME_VERSION (HB_CUDART == 12 ? 12080 : 13000)
 #define HB_ABI_CUDA_VERSION    13000
-#define HB_ABI_NCCL_VERSION    22809
 
 #define HB_ABI_CU_CONSTANTS(C)                                                                               \
 	C(CUDA_SUCCESS, 0)                                                                                   \
