@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The truth log: what the devices did, correlation with the calls that asked for it, gaps, and what bounds the log."""
 import collections
+import json
 import os
 import sys
 import time
@@ -167,3 +168,27 @@ subprocess.run([%r, "--lib", LIB + "/libcuda.so.1", "--ms", "1000", "--rate", "5
     n = len(truth.read(str(tmp_path)))
     took = time.process_time() - t
     assert n > 100000 and took < 20e-6 * n, (n, took)
+
+
+def test_an_observer_is_told_of_calls_and_operations(tmp_path):
+    out = simlib.run("""
+seen = []
+Enter = C.CFUNCTYPE(None, P, C.c_uint, C.c_char_p)
+Leave = C.CFUNCTYPE(None, P, C.c_int)
+Operation = C.CFUNCTYPE(None, C.POINTER(C.c_uint64))
+class Observer(C.Structure):
+    _fields_ = [("enter", Enter), ("leave", Leave), ("operation", Operation)]
+o = Observer(Enter(lambda c, layer, name: seen.append(name.decode())), Leave(lambda c, r: seen.append(r)),
+             Operation(lambda op: seen.append(op[1] - op[0])))
+register(0x1000, b"k")
+s = stream()
+launch(s)
+slot = C.cast(C.addressof(C.c_void_p.in_dll(cu, "hb_sim_core")), C.POINTER(C.c_void_p))[13]
+where = C.cast(slot, C.POINTER(C.c_void_p))
+where[0] = C.addressof(o)
+launch(s)
+where[0] = None
+launch(s)
+print(json.dumps(seen))
+""", HB_SIM_COSTS="kernel_ns=12345")
+    assert json.loads(out) == ["cudaLaunchKernel", "cuLaunchKernel", 12345, 0, 0]
