@@ -48,6 +48,9 @@
 	C(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, 910)                                                         \
 	C(CUDA_ERROR_UNKNOWN, 999)                                                                           \
 	C(CU_STREAM_NON_BLOCKING, 1)                                                                         \
+	C(CU_STREAM_CAPTURE_MODE_GLOBAL, 0)                                                                  \
+	C(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, 1)                                                            \
+	C(CU_STREAM_CAPTURE_MODE_RELAXED, 2)                                                                 \
 	C(CU_STREAM_CAPTURE_STATUS_NONE, 0)                                                                  \
 	C(CU_STREAM_CAPTURE_STATUS_ACTIVE, 1)                                                                \
 	C(CU_STREAM_CAPTURE_STATUS_INVALIDATED, 2)                                                           \
@@ -87,6 +90,7 @@
 	C(CU_GRAPH_NODE_TYPE_MEMCPY, 1)                                                                      \
 	C(CU_GRAPH_NODE_TYPE_MEMSET, 2)                                                                      \
 	C(CU_GRAPH_NODE_TYPE_HOST, 3)                                                                        \
+	C(CU_GRAPH_NODE_TYPE_GRAPH, 4)                                                                       \
 	C(CU_GRAPH_NODE_TYPE_EMPTY, 5)                                                                       \
 	C(CU_STREAM_SET_CAPTURE_DEPENDENCIES, 1)                                                             \
 	C(CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, 4)                                                              \
@@ -196,8 +200,9 @@ HB_ABI_LAYOUT(CUDA_MEMSET_NODE_PARAMS, width, 24)
 _Static_assert(sizeof(CUlaunchConfig) == 56 && sizeof(cudaLaunchConfig_t) == 56 && sizeof(dim3) == 12 &&
 		   sizeof(struct cudaPointerAttributes) == (HB_CUDART == 12 ? 24 : 88) &&
 		   sizeof(struct cudaFuncAttributes) == 144 && sizeof(CUmemAccessDesc) == 12 &&
-		   sizeof(CUmemAllocationProp) == 32 && sizeof(CUmemPoolProps) == 88 && sizeof(CUDA_MEMCPY2D) == 128 &&
-		   sizeof(CUtensorMap) == 128 && sizeof(CUipcMemHandle) == 64 && sizeof(CUgraphEdgeData) == 8 &&
+		   sizeof(CUmemAllocationProp) == 32 && sizeof(CUmemPoolProps) == 88 &&
+		   sizeof(CUDA_MEMCPY2D) == 128 && sizeof(CUtensorMap) == 128 &&
+		   sizeof(CUipcMemHandle) == 64 && sizeof(CUgraphEdgeData) == 8 &&
 		   sizeof(ncclUniqueId) == 128,
 	       "sizes");
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Part of abi.h: types of the CUDA interface in our own words, for machines without the headers. Enumerations of
- * the driver are plain ints here; structures have the members the simulator uses, at their places (checked at the
- * end of abi.h in both worlds).
+ * Part of abi.h: types of the CUDA interface in our own words, for machines without the headers. Enumerations
+ * of the driver are plain ints here; structures have the members the simulator uses, at their places (checked
+ * at the end of abi.h in both worlds).
  */
 #ifndef HB_SIM_ABI_TYPES_H
 #define HB_SIM_ABI_TYPES_H
@@ -14,8 +14,8 @@ typedef int CUresult, CUdevice, CUdevice_attribute, CUfunction_attribute, CUpoin
     CUlimit, CUfunc_cache, CUsharedconfig, CUmoduleLoadingMode, CUmem_advise, CUmemPool_attribute,
     CUmemAllocationHandleType, CUmemAllocationGranularity_flags, CUmemAccess_flags, CUgraphNodeType,
     CUfunctionLoadingState, CUdevice_P2PAttribute, CUtensorMapDataType, CUtensorMapInterleave,
-    CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill, CUlaunchAttributeID, CUmemLocationType,
-    CUmemAllocationType, CUmemorytype;
+    CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill, CUlaunchAttributeID,
+    CUmemLocationType, CUmemAllocationType, CUmemorytype;
 typedef CUlaunchAttributeID CUstreamAttrID, CUkernelNodeAttrID;
 typedef unsigned long long CUdeviceptr, CUmemGenericAllocationHandle;
 typedef struct CUctx_st *CUcontext;
@@ -218,7 +218,8 @@ struct cudaFuncAttributes {
 	size_t sharedSizeBytes, constSizeBytes, localSizeBytes;
 	int maxThreadsPerBlock, numRegs, ptxVersion, binaryVersion, cacheModeCA, maxDynamicSharedSizeBytes,
 	    preferredShmemCarveout, clusterDimMustBeSet, requiredClusterWidth, requiredClusterHeight,
-	    requiredClusterDepth, clusterSchedulingPolicyPreference, nonPortableClusterSizeAllowed, reserved[16];
+	    requiredClusterDepth, clusterSchedulingPolicyPreference, nonPortableClusterSizeAllowed,
+	    reserved[16];
 };
 struct cudaMemLocation {
 	enum cudaMemLocationType type;

@@ -191,7 +191,7 @@ P = C.c_void_p
 cu = C.CDLL(%r)
 ctx, m, f = P(), P(), P()
 cu.cuInit(0); cu.cuDevicePrimaryCtxRetain(C.byref(ctx), 0); cu.cuCtxSetCurrent(ctx)
-cu.cuModuleLoadData(C.byref(m), b"x"); cu.cuModuleGetFunction(C.byref(f), m, b"sgemm_topk_kernel")
+cu.cuModuleLoadData(C.byref(m), b"simulated"); cu.cuModuleGetFunction(C.byref(f), m, b"sgemm_topk_kernel")
 assert cu.cuLaunchKernel(f, 132, 1, 1, 1024, 1, 1, 0, None, None, None) == 0
 """ % str(tmp_path / "libcuda.so.1")], check=True, env=simlib.environment(HB_SIM_TRUTH=logs))
     assert durations(truth.read(str(logs)).operations(kind="kernel")) == [62500]

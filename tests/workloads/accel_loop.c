@@ -86,7 +86,7 @@ static void load_driver(void)
 	must_find(lib, "cuLaunchKernel", &cuLaunchKernel);
 	must_find(lib, "cuModuleLoadData", &load);
 	must_find(lib, "cuModuleGetFunction", &get);
-	if (load(&module, "image") || get(&driver_function, module, "loop_driver_kernel")) {
+	if (load(&module, "simulated") || get(&driver_function, module, "loop_driver_kernel")) {
 		fprintf(stderr, "the driver gives no function\n");
 		exit(1);
 	}

@@ -60,7 +60,7 @@ static void set_up(void)
 	must_find(lib, "cuMemHostAlloc", &alloc_host);
 	must_find(lib, "cuEventRecord", &record);
 	must_find(lib, "cuEventCreate", &new_event);
-	if (init(0) || retain(&ctx, 0) || set_ctx(ctx) || load(&module, "image") ||
+	if (init(0) || retain(&ctx, 0) || set_ctx(ctx) || load(&module, "simulated") ||
 	    get(&function, module, "storm_kernel")) {
 		fprintf(stderr, "storm: the simulated driver does not come up\n");
 		exit(1);

@@ -71,7 +71,6 @@ static const int attributes[][2] = {
 
 /* Ordinal of a device on the simulated bus: 0000:04:00.0, 0000:05:00.0 and so on. */
 #define FIRST_BUS 4
-#define HB_ATTRIBUTE_PCI_BUS_ID 33
 
 CUresult hb_device__attribute(int device, int attribute, int *value)
 {

@@ -45,6 +45,7 @@ CUresult hb_graph__destroy(struct hb_graph *g)
 	g->n = 0;
 	hb_unlock();
 	free_nodes(nodes, n);
+	hb_graph__drop_all(g);
 	hb_handle__free(g);
 	return CUDA_SUCCESS;
 }
@@ -249,32 +250,82 @@ CUresult hb_exec__launch(struct hb_exec *x, struct hb_stream *s)
 
 /* ---- capture ---- */
 
-CUresult hb_capture__begin(struct hb_stream *s, int mode)
+static u32 global_captures;	  /* begun in global mode, in any thread */
+static __thread u32 own_captures; /* begun here, and not in relaxed mode */
+static __thread int interaction;  /* how this thread's unsafe calls are taken: CU_STREAM_CAPTURE_MODE_* */
+
+int hb_capture__exchange(int mode)
+{
+	int old = interaction;
+
+	interaction = mode;
+	return old;
+}
+
+CUresult hb_capture__unsafe(void)
+{
+	bool forbidden = interaction == CU_STREAM_CAPTURE_MODE_GLOBAL
+			     ? own_captures || __atomic_load_n(&global_captures, __ATOMIC_RELAXED)
+			     : interaction == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL && own_captures;
+	struct hb_ctx *ctx = hb_ctx__current();
+
+	if (!forbidden)
+		return CUDA_SUCCESS;
+	hb_lock();
+	for (struct hb_stream *s = ctx ? ctx->streams : NULL; s; s = s->next)
+		if (s->capture && s->capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED)
+			hb_capture__break(s);
+	hb_unlock();
+	return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+}
+
+static void count_capture(int mode, u32 by)
+{
+	if (mode == CU_STREAM_CAPTURE_MODE_GLOBAL)
+		__atomic_add_fetch(&global_captures, by, __ATOMIC_RELAXED);
+	if (mode != CU_STREAM_CAPTURE_MODE_RELAXED)
+		own_captures += by;
+}
+
+CUresult hb_capture__begin_to(struct hb_stream *s, int mode, struct hb_graph *g, const struct hb_deps *deps)
 {
 	static u64 last_id;
-	struct hb_graph *g;
-	CUresult r;
+	CUresult r = CUDA_SUCCESS;
 
-	if (mode < 0 || mode > 2)
+	if (mode < 0 || mode > CU_STREAM_CAPTURE_MODE_RELAXED)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (s == s->ctx->legacy)
 		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-	r = hb_graph__create(&g);
+	hb_lock();
+	if (s->capture || g->capture_id) {
+		r = CUDA_ERROR_ILLEGAL_STATE;
+	} else {
+		g->capture_id = s->capture_id = ++last_id;
+		g->captured_from = g->n;
+		s->capture = g;
+		s->capture_origin = true;
+		s->capture_broken = false;
+		s->capture_mode = (u8)mode;
+		s->deps = *deps;
+		count_capture(mode, 1);
+	}
+	hb_unlock();
+	return r;
+}
+
+CUresult hb_capture__begin(struct hb_stream *s, int mode)
+{
+	const struct hb_deps none = {0};
+	struct hb_graph *g;
+	CUresult r = hb_graph__create(&g);
+
 	if (r)
 		return r;
-	hb_lock();
-	if (s->capture) {
-		hb_unlock();
+	g->captured = true;
+	r = hb_capture__begin_to(s, mode, g, &none);
+	if (r)
 		hb_graph__destroy(g);
-		return CUDA_ERROR_ILLEGAL_STATE;
-	}
-	g->capture_id = s->capture_id = ++last_id;
-	s->capture = g;
-	s->capture_origin = true;
-	s->capture_broken = false;
-	s->deps.n = 0;
-	hb_unlock();
-	return CUDA_SUCCESS;
+	return r;
 }
 
 /* With the lock held: a forbidden call spoils the capture, in all its streams. */
@@ -291,29 +342,49 @@ static void leave_capture(struct hb_ctx *ctx, const struct hb_graph *g)
 		if (t->capture == g) {
 			t->capture = NULL;
 			t->capture_id = 0;
+			t->capture_origin = false;
 		}
+}
+
+/* With the lock held: what the other streams captured must have come back to the one it began with. */
+static bool joined(const struct hb_graph *g, const struct hb_deps *last)
+{
+	u32 leaves = 0, from = g->captured_from, n = g->n - from;
+	bool *waited = calloc(n + 1, sizeof(*waited));
+
+	for (u32 i = 0; waited && i < n; i++)
+		for (u32 k = 0; k < g->nodes[from + i].deps.n; k++)
+			if (g->nodes[from + i].deps.node[k] >= from)
+				waited[g->nodes[from + i].deps.node[k] - from] = true;
+	for (u32 i = 0; waited && i < n; i++)
+		leaves += !waited[i] && !has_dep(last, from + i);
+	free(waited);
+	return !leaves;
 }
 
 CUresult hb_capture__end(struct hb_stream *s, struct hb_graph **out)
 {
+	CUresult r = CUDA_SUCCESS;
 	struct hb_graph *g;
-	bool broken;
 
 	*out = NULL;
 	hb_lock();
 	g = s->capture;
-	broken = s->capture_broken;
 	if (!g || !s->capture_origin) {
 		hb_unlock();
 		return g ? CUDA_ERROR_STREAM_CAPTURE_UNMATCHED : CUDA_ERROR_ILLEGAL_STATE;
 	}
+	if (s->capture_broken)
+		r = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+	else if (!joined(g, &s->deps))
+		r = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+	count_capture(s->capture_mode, (u32)-1);
 	leave_capture(s->ctx, g);
 	g->capture_id = 0;
 	hb_unlock();
-	if (broken) {
+	if (!r)
+		*out = g;
+	else if (g->captured)
 		hb_graph__destroy(g);
-		return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-	}
-	*out = g;
-	return CUDA_SUCCESS;
+	return r;
 }

@@ -8,12 +8,13 @@
 #define SLOTS (1u << 20)
 
 _Static_assert(sizeof(struct hb_stream) <= HB_OBJ_SIZE && sizeof(struct hb_event) <= HB_OBJ_SIZE &&
-		   sizeof(struct hb_ctx) <= HB_OBJ_SIZE && sizeof(struct hb_graph) <= HB_OBJ_SIZE,
+		   sizeof(struct hb_ctx) <= HB_OBJ_SIZE && sizeof(struct hb_graph) <= HB_OBJ_SIZE &&
+		   sizeof(struct hb_function) <= HB_OBJ_SIZE && sizeof(struct hb_pool) <= HB_OBJ_SIZE,
 	       "an object fills one slot");
 
 static char *arena;
 static u32 used;
-static u32 live[HB_FUNCTION + 1];
+static u32 live[HB_KINDS];
 static struct hb_obj *free_list;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -69,6 +70,16 @@ void *hb_handle__get(const void *h, enum hb_kind kind)
 	if (!base || !h || at >= (size_t)SLOTS * HB_OBJ_SIZE || at % HB_OBJ_SIZE)
 		return NULL;
 	return __atomic_load_n(&o->kind, __ATOMIC_ACQUIRE) == (u32)kind ? o : NULL;
+}
+
+u32 hb_handle__index(const void *obj)
+{
+	return (u32)((size_t)((const char *)obj - arena) / HB_OBJ_SIZE);
+}
+
+void *hb_handle__at(u32 index, enum hb_kind kind)
+{
+	return hb_handle__get(arena + (size_t)index * HB_OBJ_SIZE, kind);
 }
 
 void hb_handle__free(void *obj)

@@ -164,7 +164,7 @@ CUresult hb_memory__unregister(u64 addr)
 
 	pthread_rwlock_wrlock(&lock);
 	r = covering(addr);
-	if (r && r->start == addr && !r->ours) {
+	if (r && r->start == addr && !r->ours && !r->physical) {
 		take_out(r);
 		rc = CUDA_SUCCESS;
 	}
@@ -192,9 +192,70 @@ bool hb_memory__inside(u64 addr, u64 size, enum hb_space *space)
 	if (!addr)
 		return false;
 	if (!hb_memory__find(addr, &r))
-		return true;
+		return !hb_virtual__reserved(addr);
 	*space = r.space;
-	return size <= r.size - (addr - r.start);
+	while (size > r.size - (addr - r.start)) {
+		/* Allocations laid side by side over one reserved range are one span to the caller. */
+		if (!r.physical)
+			return false;
+		size -= r.size - (addr - r.start);
+		addr = r.start + r.size;
+		if (!hb_memory__find(addr, &r) || !r.physical)
+			return false;
+	}
+	return true;
+}
+
+CUresult hb_memory__charge(u64 bytes)
+{
+	CUresult r = CUDA_SUCCESS;
+
+	pthread_rwlock_wrlock(&lock);
+	if (bytes > hb_costs.memory - device_used)
+		r = CUDA_ERROR_OUT_OF_MEMORY;
+	else
+		device_used += bytes;
+	pthread_rwlock_unlock(&lock);
+	return r;
+}
+
+void hb_memory__uncharge(u64 bytes)
+{
+	pthread_rwlock_wrlock(&lock);
+	device_used -= bytes;
+	pthread_rwlock_unlock(&lock);
+}
+
+CUresult hb_memory__lay(const struct hb_range *r)
+{
+	CUresult rc = CUDA_SUCCESS;
+	size_t i;
+
+	pthread_rwlock_wrlock(&lock);
+	i = above(r->start + r->size - 1);
+	if (i && ranges[i - 1].start + ranges[i - 1].size > r->start)
+		rc = CUDA_ERROR_INVALID_VALUE; /* something is there already */
+	else if (!insert(r))
+		rc = CUDA_ERROR_OUT_OF_MEMORY;
+	pthread_rwlock_unlock(&lock);
+	return rc;
+}
+
+bool hb_memory__lift(u64 start, u64 size, struct hb_range *out)
+{
+	bool found = false;
+	size_t i;
+
+	pthread_rwlock_wrlock(&lock);
+	i = above(start + size - 1);
+	if (i && ranges[i - 1].start >= start && ranges[i - 1].physical &&
+	    ranges[i - 1].start + ranges[i - 1].size <= start + size) {
+		*out = ranges[i - 1];
+		take_out(&ranges[i - 1]);
+		found = true;
+	}
+	pthread_rwlock_unlock(&lock);
+	return found;
 }
 
 void hb_memory__info(u64 *free_bytes, u64 *total)
@@ -209,7 +270,7 @@ static u64 drop_pages(u64 addr, u64 bytes)
 	u64 first = (addr + 4095) & ~4095ull, last = (addr + bytes) & ~4095ull;
 	struct hb_range r;
 
-	if (bytes < 1u << 20 || !hb_memory__find(addr, &r) || !r.ours || last <= first)
+	if (bytes < 1u << 20 || !hb_memory__find(addr, &r) || !(r.ours || r.physical) || last <= first)
 		return 0;
 	if (madvise((void *)(uintptr_t)first, last - first, MADV_DONTNEED))
 		return 0;
@@ -218,7 +279,7 @@ static u64 drop_pages(u64 addr, u64 bytes)
 	return bytes;
 }
 
-void hb_memory__fill(u64 addr, u32 value, u32 width, u64 count)
+static void fill_row(u64 addr, u32 value, u32 width, u64 count)
 {
 	char *p = (char *)(uintptr_t)addr;
 
@@ -230,4 +291,21 @@ void hb_memory__fill(u64 addr, u32 value, u32 width, u64 count)
 	}
 	for (u64 i = 0; i < count; i++)
 		memcpy(p + i * width, &value, width);
+}
+
+void hb_memory__fill(const struct hb_work *w)
+{
+	u64 rows = w->rows ? w->rows : 1;
+
+	for (u64 i = 0; i < rows; i++)
+		fill_row(w->dst + i * w->dst_pitch, (u32)w->src, w->width, w->bytes / rows);
+}
+
+void hb_memory__copy(const struct hb_work *w)
+{
+	u64 rows = w->rows ? w->rows : 1;
+
+	for (u64 i = 0; i < rows; i++)
+		memmove((void *)(uintptr_t)(w->dst + i * w->dst_pitch),
+			(void *)(uintptr_t)(w->src + i * w->src_pitch), w->bytes / rows);
 }

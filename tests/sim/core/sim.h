@@ -69,7 +69,20 @@ extern const struct hb_observer *hb_observer; /* NULL: nobody looks */
 /* ---- handles (handle.c): objects live in one arena, so that any number a caller passes can be checked ----
  */
 
-enum hb_kind { HB_FREE, HB_CTX, HB_STREAM, HB_EVENT, HB_GRAPH, HB_EXEC, HB_MODULE, HB_FUNCTION };
+enum hb_kind {
+	HB_FREE,
+	HB_CTX,
+	HB_STREAM,
+	HB_EVENT,
+	HB_GRAPH,
+	HB_EXEC,
+	HB_MODULE,
+	HB_FUNCTION,
+	HB_POOL,
+	HB_PHYSICAL,
+	HB_USER_OBJECT,
+	HB_KINDS
+};
 
 struct hb_obj {
 	u32 kind;
@@ -81,6 +94,8 @@ struct hb_obj {
 void *hb_handle__new(enum hb_kind kind);		/* zeroed, or NULL */
 void *hb_handle__get(const void *h, enum hb_kind kind); /* NULL when h is no live object of that kind */
 void hb_handle__free(void *obj);
+u32 hb_handle__index(const void *obj);		   /* of its slot */
+void *hb_handle__at(u32 index, enum hb_kind kind); /* NULL when no such object is there */
 u32 hb_handle__live(enum hb_kind kind);
 
 /* ---- costs (cost.c): HB_SIM_COSTS, a file or "key=value,..." ---- */
@@ -182,6 +197,9 @@ CUresult
 hb_device__ready(void); /* NOT_INITIALIZED before cuInit, and in the child of an initialised process */
 int hb_device__count(void);
 bool hb_device__valid(int device);
+/* Of CU_DEVICE_ATTRIBUTE_*; all values: attributes.def */
+#define HB_ATTRIBUTE_PCI_BUS_ID		      33
+#define HB_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR 75
 CUresult hb_device__attribute(int device, int attribute, int *value);
 CUresult hb_ctx__retain(int device, struct hb_ctx **ctx);
 CUresult hb_ctx__release(int device);
@@ -197,12 +215,14 @@ CUresult hb_ctx__need(struct hb_ctx **ctx); /* the current one, or the code for 
 
 /* ---- memory (memory.c) ---- */
 
+struct hb_work;
 enum hb_space { HB_MEM_PAGEABLE, HB_MEM_DEVICE, HB_MEM_PINNED, HB_MEM_MANAGED };
 struct hb_range {
 	u64 start, size;
 	enum hb_space space;
 	int device;
-	bool ours; /* mapped by us, so unmapped with it */
+	bool ours;		      /* mapped by us, so unmapped with it */
+	struct hb_physical *physical; /* mapped into a reserved range (virtual.c) */
 };
 CUresult hb_memory__alloc(enum hb_space space, u64 size, u64 *addr);
 CUresult hb_memory__free(enum hb_space space, u64 addr);
@@ -212,10 +232,49 @@ bool hb_memory__find(u64 addr, struct hb_range *out);
 /* A whole span of known memory, or pageable host memory; anything else is an invalid value. */
 bool hb_memory__inside(u64 addr, u64 size, enum hb_space *space);
 void hb_memory__info(u64 *free_bytes, u64 *total);
-void hb_memory__fill(u64 addr, u32 value, u32 width, u64 count);
+void hb_memory__copy(const struct hb_work *w);
+void hb_memory__fill(const struct hb_work *w);
+/* For virtual.c: device memory that has no address of its own, and ranges that it lays over reserved ones. */
+CUresult hb_memory__charge(u64 bytes);
+void hb_memory__uncharge(u64 bytes);
+CUresult hb_memory__lay(const struct hb_range *r);
+bool hb_memory__lift(u64 start, u64 size, struct hb_range *out); /* one range that lies within */
+
+/* ---- virtual memory and pools (virtual.c) ---- */
+
+struct hb_physical { /* what cuMemCreate makes */
+	struct hb_obj obj;
+	u64 size;
+	int device;
+	u32 refs;    /* of the handle, and one while mapped */
+	bool mapped; /* at most once: two views of it would not show the same bytes */
+};
+#define HB_GRANULARITY (2u << 20)
+CUresult hb_virtual__reserve(u64 size, u64 align, u64 wish, u64 *addr);
+CUresult hb_virtual__free(u64 addr, u64 size);
+bool hb_virtual__reserved(u64 addr);
+CUresult hb_virtual__create(u64 size, int device, struct hb_physical **p);
+CUresult hb_virtual__release(struct hb_physical *p);
+CUresult hb_virtual__map(u64 addr, u64 size, u64 offset, struct hb_physical *p);
+CUresult hb_virtual__unmap(u64 addr, u64 size);
+CUresult hb_virtual__access(u64 addr, u64 size, bool write);
+
+struct hb_pool {
+	struct hb_obj obj;
+	int device;
+	bool is_default;
+	u64 attributes[9]; /* by CU_MEMPOOL_ATTR_* */
+};
+CUresult hb_pool__create(int device, struct hb_pool **p);
+CUresult hb_pool__default(int device, struct hb_pool **p);
+CUresult hb_pool__current(int device, struct hb_pool **p);
+CUresult hb_pool__choose(int device, struct hb_pool *p);
+CUresult hb_pool__destroy(struct hb_pool *p);
+CUresult hb_pool__alloc(struct hb_pool *p, u64 size, u64 *addr);
 
 /* ---- functions (module.c) ---- */
 
+struct hb_module;
 struct hb_function {
 	struct hb_obj obj;
 	const char *name;
@@ -224,13 +283,24 @@ struct hb_function {
 	u16 row;     /* of the table of costs + 1; 0: not yet looked up */
 	u32 faults,
 	    fault_generation; /* planted faults that concern its name, and of which reading they are */
+	struct hb_module *module;
+	struct hb_function *next; /* of the module */
+	int attributes[16];	  /* by CU_FUNC_ATTRIBUTE_* */
 };
+struct hb_image;
+struct hb_variable;
 struct hb_module {
 	struct hb_obj obj;
-	u32 functions;
+	struct hb_image *image;
+	struct hb_function *functions; /* that were asked for */
+	struct hb_variable *variables;
 };
-CUresult hb_module__load(struct hb_module **m);
+CUresult hb_module__load(const void *data, struct hb_module **m);
+CUresult hb_module__unload(struct hb_module *m);
 CUresult hb_module__function(struct hb_module *m, const char *name, struct hb_function **f);
+CUresult hb_module__variable(struct hb_module *m, const char *name, u64 *addr, u64 *size);
+CUresult hb_function__set(struct hb_function *f, int attribute, int value);
+int hb_function__occupancy(const struct hb_function *f, int threads, u64 dynamic);
 
 /* ---- streams and events (stream.c) ---- */
 
@@ -254,6 +324,8 @@ struct hb_work { /* one device operation: enqueued, or a node of a graph */
 	u32 node;	     /* of a graph: its id, never used twice in a process */
 	struct hb_deps deps; /* of a graph */
 	u32 width;
+	u64 rows, dst_pitch,
+	    src_pitch; /* copy or fill of more than one row, which begin at these distances */
 	CUhostFn fn;
 	void *arg;
 	struct hb_coll *coll;
@@ -273,6 +345,7 @@ struct hb_stream {
 	struct hb_graph *capture;
 	u64 capture_id;
 	bool capture_origin, capture_broken;
+	u8 capture_mode;
 	struct hb_deps deps; /* while capturing: what the next node waits for */
 	u32 serial, kernels; /* streams before it; kernels so far */
 	u32 exec;	     /* graph whose nodes are being enqueued, or 0 */
@@ -318,8 +391,11 @@ struct hb_graph {
 	struct hb_obj obj;
 	struct hb_work *nodes;
 	u32 n, cap;
-	u32 id;		/* never used twice in a process */
-	u64 capture_id; /* while captured into */
+	u32 id;		   /* never used twice in a process */
+	u64 capture_id;	   /* while captured into */
+	u32 captured_from; /* its nodes before the capture */
+	bool captured;	   /* made by a capture */
+	struct hb_kept *kept;
 };
 struct hb_exec {
 	struct hb_obj obj;
@@ -327,6 +403,7 @@ struct hb_exec {
 	struct hb_moment *ends; /* of the nodes, in the launch under way */
 	u32 n;
 	u32 id; /* never used twice in a process */
+	u64 flags;
 };
 CUresult hb_graph__create(struct hb_graph **g);
 CUresult hb_graph__destroy(struct hb_graph *g);
@@ -339,8 +416,47 @@ CUresult hb_graph__update(struct hb_exec *x, struct hb_graph *g);
 CUresult hb_exec__destroy(struct hb_exec *x);
 CUresult hb_exec__launch(struct hb_exec *x, struct hb_stream *s);
 CUresult hb_capture__begin(struct hb_stream *s, int mode);
+/* Into a graph that is there already; its first nodes wait for deps. */
+CUresult hb_capture__begin_to(struct hb_stream *s, int mode, struct hb_graph *g, const struct hb_deps *deps);
 CUresult hb_capture__end(struct hb_stream *s, struct hb_graph **g);
 void hb_capture__break(struct hb_stream *s);
+/* A call that must not be made while something is captured: its code, and the captures are spoiled. */
+CUresult hb_capture__unsafe(void);
+int hb_capture__exchange(int mode); /* of this thread; returns the old one */
+
+/* ---- nodes as an application sees them (node.c): a handle says which graph, which life of it, which node
+ * ---- */
+
+CUgraphNode hb_node__handle(const struct hb_graph *g, u32 index);
+struct hb_work *hb_node__get(CUgraphNode h, struct hb_graph **g, u32 *index); /* NULL when there is none */
+int hb_node__type(const struct hb_work *w);				      /* CU_GRAPH_NODE_TYPE_* */
+/* Appends a node that waits for the n nodes of deps. */
+CUresult hb_node__add(struct hb_graph *g, const CUgraphNode *deps, size_t n, const struct hb_work *w,
+		      CUgraphNode *out);
+CUresult hb_node__add_child(struct hb_graph *g, const CUgraphNode *deps, size_t n,
+			    const struct hb_graph *child, CUgraphNode *out);
+CUresult hb_node__depend(CUgraphNode from, CUgraphNode to);
+CUresult hb_node__collect(struct hb_graph *g, const CUgraphNode *deps, size_t n, struct hb_deps *out);
+/* In an executable graph: the node that was made of this one. */
+struct hb_work *hb_node__in_exec(struct hb_exec *x, CUgraphNode h, u32 *index);
+CUresult hb_node__replace_child(struct hb_exec *x, CUgraphNode h, const struct hb_graph *child);
+
+struct hb_user_object { /* something of the application that a graph keeps */
+	struct hb_obj obj;
+	void *ptr;
+	CUhostFn destroy;
+	u32 refs;
+};
+struct hb_kept { /* by a graph */
+	struct hb_kept *next;
+	struct hb_user_object *object;
+	u32 n;
+};
+CUresult hb_user_object__create(void *ptr, CUhostFn destroy, u32 refs, struct hb_user_object **o);
+CUresult hb_user_object__release(struct hb_user_object *o, u32 n);
+CUresult hb_graph__keep(struct hb_graph *g, struct hb_user_object *o, u32 n, bool move);
+CUresult hb_graph__drop(struct hb_graph *g, struct hb_user_object *o, u32 n);
+void hb_graph__drop_all(struct hb_graph *g);
 
 /* ---- the table that the other fronts get by dlsym("hb_sim_core") ---- */
 

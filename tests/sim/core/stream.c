@@ -184,7 +184,7 @@ static void move_bytes(int device, const struct hb_work *w)
 {
 	if (w->engine == HB_ENGINE_D2H && hb_result__give(device, w))
 		return;
-	memmove((void *)(uintptr_t)w->dst, (void *)(uintptr_t)w->src, w->bytes);
+	hb_memory__copy(w);
 	if (w->engine == HB_ENGINE_H2D)
 		hb_result__written(device, w->dst, w->bytes);
 	else if (w->engine == HB_ENGINE_NONE)
@@ -237,7 +237,7 @@ static struct hb_moment apply_other(struct hb_stream *s, const struct hb_work *w
 	struct hb_moment start = s->tail;
 
 	if (w->op == HB_OP_FILL) {
-		hb_memory__fill(w->dst, (u32)w->src, w->width, w->bytes);
+		hb_memory__fill(w);
 		hb_result__written(s->ctx->device, w->dst, w->bytes * w->width);
 	} else if (w->op == HB_OP_HOST) {
 		hb_hostfn__queue(&s->tail, w->fn, w->arg);
@@ -360,6 +360,7 @@ CUresult hb_stream__sync(struct hb_stream *s)
 		hb_stream__plant(s, &m);
 	hb_unlock();
 	hb_moment__wait(&m, s->ctx->flags);
+	hb_operation__synced();
 	return CUDA_SUCCESS;
 }
 
@@ -380,5 +381,6 @@ CUresult hb_ctx__sync(struct hb_ctx *ctx)
 	if (capturing)
 		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	hb_moment__wait(&m, ctx->flags);
+	hb_operation__synced();
 	return CUDA_SUCCESS;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "../core/fault.h"
+#include "entry.h"
 #include "front.h"
 
 #define F(name, params, args, stream, bytes) static CUresult do_##name params;
@@ -121,6 +122,66 @@ static CUresult do_cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device)
 	memset(uuid, 0, sizeof(*uuid));
 	memcpy(uuid->bytes, "hb-sim", 6);
 	uuid->bytes[15] = (char)device;
+	return CUDA_SUCCESS;
+}
+
+static CUresult do_cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
+{
+	return do_cuDeviceGetUuid_v2(uuid, device);
+}
+
+static CUresult bus_id(char out[16], CUdevice device)
+{
+	int bus = 0;
+	CUresult r = hb_device__attribute(device, HB_ATTRIBUTE_PCI_BUS_ID, &bus);
+
+	if (!r)
+		snprintf(out, 16, "0000:%02X:00.0", (unsigned int)bus & 0xff);
+	return r;
+}
+
+static CUresult do_cuDeviceGetPCIBusId(char *id, int len, CUdevice device)
+{
+	char mine[16];
+	CUresult r;
+
+	NEEDED(id);
+	r = bus_id(mine, device);
+	if (r)
+		return r;
+	if (len < (int)sizeof("0000:00:00.0"))
+		return CUDA_ERROR_INVALID_VALUE;
+	strcpy(id, mine);
+	return CUDA_SUCCESS;
+}
+
+static CUresult do_cuDeviceGetByPCIBusId(CUdevice *device, const char *id)
+{
+	char mine[16];
+
+	NEEDED(device && id ? id : NULL);
+	for (int i = 0; i < hb_device__count(); i++)
+		if (!bus_id(mine, i) && !strcasecmp(id, mine)) {
+			*device = i;
+			return CUDA_SUCCESS;
+		}
+	return CUDA_ERROR_INVALID_DEVICE;
+}
+
+static CUresult do_cuDeviceComputeCapability(int *major, int *minor, CUdevice device)
+{
+	NEEDED(major && minor ? major : NULL);
+	*minor = 0;
+	return hb_device__attribute(device, HB_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, major);
+}
+
+static CUresult do_cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attribute, CUdevice from,
+					   CUdevice to)
+{
+	NEEDED(value);
+	if (!hb_device__valid(from) || !hb_device__valid(to) || from == to)
+		return CUDA_ERROR_INVALID_DEVICE;
+	*value = 0;
 	return CUDA_SUCCESS;
 }
 
@@ -279,208 +340,125 @@ static CUresult do_cuCtxGetStreamPriorityRange(int *least, int *greatest)
 	return CUDA_SUCCESS;
 }
 
-/* ---- modules and functions ---- */
-
-static CUresult do_cuModuleLoadData(CUmodule *module, const void *image)
+static CUresult do_cuCtxGetId(CUcontext ctx, unsigned long long *id)
 {
-	NEEDED(module);
-	return image ? hb_module__load((struct hb_module **)module) : CUDA_ERROR_INVALID_IMAGE;
-}
-
-static CUresult do_cuModuleUnload(CUmodule module)
-{
-	struct hb_module *m;
-
-	OBJECT(m, module, HB_MODULE);
-	hb_handle__free(m);
-	return CUDA_SUCCESS;
-}
-
-static CUresult do_cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
-{
-	struct hb_module *m;
-
-	NEEDED(function);
-	OBJECT(m, module, HB_MODULE);
-	return hb_module__function(m, name, (struct hb_function **)function);
-}
-
-static CUresult do_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *options,
-				     void **values, unsigned int n, CUlibraryOption *lib_options,
-				     void **lib_values, unsigned int lib_n)
-{
-	return do_cuModuleLoadData((CUmodule *)library, code);
-}
-
-static CUresult do_cuLibraryUnload(CUlibrary library)
-{
-	return do_cuModuleUnload((CUmodule)library);
-}
-
-static CUresult do_cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *name)
-{
-	return do_cuModuleGetFunction((CUfunction *)kernel, (CUmodule)library, name);
-}
-
-static CUresult do_cuKernelGetFunction(CUfunction *function, CUkernel kernel)
-{
-	struct hb_function *f;
-
-	NEEDED(function);
-	OBJECT(f, kernel, HB_FUNCTION);
-	*function = (CUfunction)f;
-	return CUDA_SUCCESS;
-}
-
-static CUresult do_cuFuncGetName(const char **name, CUfunction function)
-{
-	struct hb_function *f;
-
-	NEEDED(name);
-	OBJECT(f, function, HB_FUNCTION);
-	*name = f->name;
-	return CUDA_SUCCESS;
-}
-
-static CUresult do_cuKernelGetName(const char **name, CUkernel kernel)
-{
-	return do_cuFuncGetName(name, (CUfunction)kernel);
-}
-
-static CUresult do_cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction function)
-{
-	struct hb_function *f;
-
-	NEEDED(value);
-	OBJECT(f, function, HB_FUNCTION);
-	*value = attribute == 0 ? 1024 : attribute == 4 ? 32 : 0; /* threads a block; registers */
-	return CUDA_SUCCESS;
-}
-
-static CUresult do_cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value)
-{
-	struct hb_function *f;
-
-	OBJECT(f, function, HB_FUNCTION);
-	return CUDA_SUCCESS;
-}
-
-static CUresult do_cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction function,
-							       int block_size, size_t shared)
-{
-	struct hb_function *f;
-
-	NEEDED(blocks);
-	OBJECT(f, function, HB_FUNCTION);
-	if (block_size <= 0)
-		return CUDA_ERROR_INVALID_VALUE;
-	*blocks = 2048 / (block_size > 2048 ? 2048 : block_size);
-	return CUDA_SUCCESS;
-}
-
-static CUresult do_cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, CUfunction function,
-									int block_size, size_t shared,
-									unsigned int flags)
-{
-	return do_cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, block_size, shared);
-}
-
-/* ---- launches ---- */
-
-struct launch {
-	CUfunction f;
-	unsigned int grid[3], block[3], shared;
-	CUstream stream;
-	void **params;
-	bool per_thread;
-};
-
-static CUresult launch(const struct launch *l)
-{
-	u64 since = hb_now();
-	struct hb_function *f;
-	struct hb_stream *s;
-	struct hb_work w = {.op = HB_OP_KERNEL};
-	struct hb_coll *c;
-	struct hb_hint hint;
+	struct hb_ctx *c;
 	CUresult r;
 
-	STREAM_OF(s, l->stream, l->per_thread);
-	OBJECT(f, l->f, HB_FUNCTION);
-	if (!l->grid[0] || !l->grid[1] || !l->grid[2] || !l->block[0] || !l->block[1] || !l->block[2] ||
-	    (u64)l->block[0] * l->block[1] * l->block[2] > 1024)
-		return CUDA_ERROR_INVALID_VALUE;
-	w.function = f;
-	memcpy(w.grid, l->grid, sizeof(w.grid));
-	memcpy(w.block, l->block, sizeof(w.block));
-	w.shared = l->shared;
-	hint = hb_hint__take();
-	w.flops = hint.flops;
-	w.bytes = hint.bytes;
-	c = f->collective && l->params ? l->params[0] : NULL;
-	if (c && c->magic == HB_COLL_MAGIC) {
-		w.op = HB_OP_COLL;
-		w.coll = c;
+	NEEDED(id);
+	if (ctx) {
+		OBJECT(c, ctx, HB_CTX);
+	} else {
+		r = hb_ctx__need(&c);
+		if (r)
+			return r;
 	}
-	r = hb_stream__enqueue(s, &w);
-	hb_costs__spin(since, hb_costs.launch_ns);
-	return r;
+	*id = hb_handle__index(c) + 1;
+	return CUDA_SUCCESS;
 }
 
-static CUresult do_cuLaunchKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,
-				  unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,
-				  CUstream stream, void **params, void **extra)
+static CUresult do_cuCtxGetFlags(unsigned int *flags)
 {
-	return launch(&(struct launch){f, {gx, gy, gz}, {bx, by, bz}, shared, stream, params, false});
+	struct hb_ctx *c;
+	CUresult r = hb_ctx__need(&c);
+
+	if (r)
+		return r;
+	if (!flags)
+		return CUDA_ERROR_INVALID_VALUE;
+	*flags = c->flags;
+	return CUDA_SUCCESS;
 }
 
-static CUresult do_cuLaunchKernel_ptsz(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,
-				       unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared,
-				       CUstream stream, void **params, void **extra)
+static CUresult do_cuCtxGetApiVersion(CUcontext ctx, unsigned int *version)
 {
-	return launch(&(struct launch){f, {gx, gy, gz}, {bx, by, bz}, shared, stream, params, true});
+	struct hb_ctx *c;
+
+	NEEDED(version);
+	if (ctx)
+		OBJECT(c, ctx, HB_CTX);
+	*version = 3020;
+	return CUDA_SUCCESS;
 }
 
-static CUresult launch_ex(const CUlaunchConfig *c, CUfunction f, void **params, bool per_thread)
+/* Limits are remembered: nothing here runs out of them. */
+static size_t limits[CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED + 1] = {1024, 1 << 20, 8 << 20, 2, 2048, 64};
+
+static CUresult do_cuCtxGetLimit(size_t *value, CUlimit limit)
 {
-	NEEDED(c);
-	return launch(&(struct launch){f,
-				       {c->gridDimX, c->gridDimY, c->gridDimZ},
-				       {c->blockDimX, c->blockDimY, c->blockDimZ},
-				       c->sharedMemBytes,
-				       c->hStream,
-				       params,
-				       per_thread});
+	struct hb_ctx *c;
+	CUresult r = hb_ctx__need(&c);
+
+	if (r)
+		return r;
+	if (!value)
+		return CUDA_ERROR_INVALID_VALUE;
+	if ((unsigned int)limit > CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED)
+		return CUDA_ERROR_UNSUPPORTED_LIMIT;
+	*value = limits[limit];
+	return CUDA_SUCCESS;
 }
 
-static CUresult do_cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **params, void **extra)
+static CUresult do_cuCtxSetLimit(CUlimit limit, size_t value)
 {
-	return launch_ex(config, f, params, false);
+	struct hb_ctx *c;
+	CUresult r = hb_ctx__need(&c);
+
+	if (r)
+		return r;
+	if ((unsigned int)limit > CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED)
+		return CUDA_ERROR_UNSUPPORTED_LIMIT;
+	limits[limit] = value;
+	return CUDA_SUCCESS;
 }
 
-static CUresult do_cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f, void **params,
-					 void **extra)
+static CUresult do_cuCtxGetCacheConfig(CUfunc_cache *config)
 {
-	return launch_ex(config, f, params, true);
+	NEEDED(config);
+	*config = 0;
+	return CUDA_SUCCESS;
 }
 
-static CUresult do_cuLaunchCooperativeKernel(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,
-					     unsigned int bx, unsigned int by, unsigned int bz,
-					     unsigned int shared, CUstream stream, void **params)
+static CUresult do_cuCtxSetCacheConfig(CUfunc_cache config)
 {
-	return launch(&(struct launch){f, {gx, gy, gz}, {bx, by, bz}, shared, stream, params, false});
+	return hb_device__ready();
 }
 
-static CUresult do_cuLaunchHostFunc(CUstream stream, CUhostFn fn, void *arg)
+static CUresult do_cuCtxResetPersistingL2Cache(void)
 {
-	struct hb_work w = {.op = HB_OP_HOST, .fn = fn, .arg = arg, .cost = 1000};
-	struct hb_stream *s;
-
-	NEEDED((void *)(uintptr_t)fn);
-	STREAM(s, stream);
-	return hb_stream__enqueue(s, &w);
+	return hb_device__ready();
 }
 
+static CUresult do_cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
+{
+	struct hb_ctx *c;
+
+	OBJECT(c, peer, HB_CTX);
+	return flags ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+}
+
+static CUresult do_cuCtxDisablePeerAccess(CUcontext peer)
+{
+	struct hb_ctx *c;
+
+	OBJECT(c, peer, HB_CTX);
+	return CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+}
+
+static CUresult do_cuProfilerStart(void)
+{
+	return hb_device__ready();
+}
+
+static CUresult do_cuProfilerStop(void)
+{
+	return hb_device__ready();
+}
+
+#include "cuda_module.h"
 #include "cuda_memory.h"
+#include "cuda_copy.h"
+#include "cuda_virtual.h"
 #include "cuda_stream.h"
+#include "cuda_graph.h"
 #include "cuda_export.h"

@@ -29,28 +29,8 @@ static u32 first_id;
 #include "cuda.def"
 #undef F
 
-/*
- * The entries themselves begin as those of the real driver do, because that decides what a probe costs: a
- * compare with a word of the library, a branch to "deinitialized", and a jump through a table.
- */
-__attribute__((visibility("hidden"), used)) u32 hb_front_state = 0;
+__attribute__((visibility("hidden"), used)) u32 hb_front_state = 0; /* that of the entries: entry.h */
 
-#if defined(__x86_64__)
-#define HB_ENTRY(name)                                                                                       \
-	__asm__(".text\n.p2align 4\n.globl " #name "\n.type " #name ",@function\n" #name ":\n"               \
-		"	cmpl $0x321cba00, hb_front_state(%rip)\n"                                                  \
-		"	je 1f\n"                                                                                   \
-		"	jmp *hb_table_" #name "(%rip)\n"                                                     \
-		"1:	movl $4, %eax\n"                                                                         \
-		"	ret\n"                                                                                     \
-		".size " #name ", .-" #name "\n"                                                             \
-		".section .data.rel.local,\"aw\",@progbits\n.p2align 3\n"                                    \
-		"hb_table_" #name ":	.quad hb_front_" #name "\n.text\n");
-#else
-#define HB_ENTRY(name)                                                                                       \
-	__asm__(".text\n.p2align 4\n.globl " #name "\n.type " #name ",%function\n" #name ":\n"               \
-		"	b hb_front_" #name "\n.size " #name ", .-" #name "\n");
-#endif
 #define F(name, params, args, stream, bytes) HB_ENTRY(name)
 #include "cuda.def"
 #undef F
@@ -62,21 +42,53 @@ __attribute__((visibility("hidden"), used)) u32 hb_front_state = 0;
 #include "cuda.def"
 #undef F
 
-struct entry {
-	const char *name;
-	void *exported, *inner;
-};
-static const struct entry table[] = {
+static const struct hb_entry table[] = {
 #define F(name, params, args, stream, bytes) {#name, (void *)name, (void *)do_##name},
 #include "cuda.def"
 #undef F
+    {NULL, NULL, NULL}};
+
+/* Since which version a newer form of a function is what its plain name means; others always were. */
+static const struct {
+	const char *name;
+	int version;
+} since[] = {
+    {"cuStreamGetCaptureInfo_v2", 11030},
+    {"cuStreamGetCaptureInfo_v3", 12030},
+    {"cuStreamUpdateCaptureDependencies_v2", 12030},
+    {"cuGraphAddDependencies_v2", 12030},
+    {"cuGraphGetEdges_v2", 12030},
+    {"cuGraphNodeGetDependencies_v2", 12030},
+    {"cuGraphNodeGetDependentNodes_v2", 12030},
+    {"cuGraphAddNode_v2", 12030},
+    {"cuGraphRemoveDependencies_v2", 12030},
+    {"cuGraphAddKernelNode_v2", 12000},
+    {"cuGraphKernelNodeGetParams_v2", 12000},
+    {"cuGraphKernelNodeSetParams_v2", 12000},
+    {"cuGraphExecKernelNodeSetParams_v2", 12000},
+    {"cuGraphExecUpdate_v2", 12000},
+    {"cuGetProcAddress_v2", 12000},
+    {"cuMemPrefetchAsync_v2", 12020},
+    {"cuMemAdvise_v2", 12020},
+    {"cuEventElapsedTime_v2", 12080},
+    {"cuCtxCreate_v3", 11040},
+    {"cuCtxCreate_v4", 12050},
+    {"cuCtxSynchronize_v2", 13000},
+    {"cuStreamGetCtx_v2", 12050},
 };
+
+static bool too_new(const char *name, int version)
+{
+	for (size_t i = 0; i < sizeof(since) / sizeof(*since); i++)
+		if (!strcmp(name, since[i].name))
+			return version < since[i].version;
+	return false;
+}
 
 /* 0: not this function; else the better, the newer: base, base_v2, base_v3; with or without _ptsz as wanted.
  */
-static int rank_of(const char *name, const char *base, bool per_thread)
+static int rank_of(const char *name, const char *base, size_t n, bool per_thread)
 {
-	size_t n = strlen(base);
 	int version = 1;
 	bool ptsz;
 
@@ -95,20 +107,36 @@ static int rank_of(const char *name, const char *base, bool per_thread)
 	return version * 2 + (ptsz ? 100 : 0);
 }
 
-static const struct entry *look_up(const char *symbol, bool per_thread)
+struct wish {
+	const char *symbol;
+	size_t len;
+	int version;
+	bool per_thread;
+	const struct hb_entry *best;
+	int rank;
+};
+
+static void look_in(struct wish *w, const struct hb_entry *t)
 {
-	const struct entry *best = NULL;
-	int best_rank = 0;
+	for (; t->name; t++) {
+		int rank = rank_of(t->name, w->symbol, w->len, w->per_thread);
 
-	for (size_t i = 0; i < N_FUNCTIONS; i++) {
-		int rank = rank_of(table[i].name, symbol, per_thread);
-
-		if (rank > best_rank) {
-			best = &table[i];
-			best_rank = rank;
+		if (rank > w->rank && (!strcmp(t->name, w->symbol) || !too_new(t->name, w->version))) {
+			w->best = t;
+			w->rank = rank;
 		}
 	}
-	return best;
+}
+
+static const struct hb_entry *look_up(const char *symbol, int version, bool per_thread)
+{
+	struct wish w = {
+	    .symbol = symbol, .len = strlen(symbol), .version = version, .per_thread = per_thread};
+
+	look_in(&w, table);
+	if (hb_stub_table)
+		look_in(&w, hb_stub_table);
+	return w.best;
 }
 
 static CUresult do_cuGetProcAddress_v2(const char *symbol, void **pfn, int version, uint64_t flags,
@@ -117,17 +145,22 @@ static CUresult do_cuGetProcAddress_v2(const char *symbol, void **pfn, int versi
 	/* Some drivers may hand out addresses behind the exported ones: a probe on those then sees nothing.
 	 */
 	static int inner = -1;
-	const struct entry *e;
+	const struct hb_entry *e;
 
 	if (!symbol || !pfn)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (inner < 0)
 		inner = getenv("HB_SIM_INNER") != NULL;
-	e = look_up(symbol, flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
+	e = look_up(symbol, version, flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
 	*pfn = !e ? NULL : inner ? e->inner : e->exported;
 	if (status)
 		*status = e ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
 	return e ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+static CUresult do_cuGetProcAddress(const char *symbol, void **pfn, int version, cuuint64_t flags)
+{
+	return do_cuGetProcAddress_v2(symbol, pfn, version, flags, NULL);
 }
 
 /* ---- for the other fronts ---- */

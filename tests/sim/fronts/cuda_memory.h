@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Part of cuda.c: memory, copies and fills. */
+/* Part of cuda.c: allocations and what is known of an address. */
 
 static CUresult do_cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
 {
@@ -22,6 +22,8 @@ static CUresult allocate(enum hb_space space, void *ptr, size_t bytes)
 	struct hb_ctx *c;
 	CUresult r = hb_ctx__need(&c);
 
+	if (!r && space == HB_MEM_DEVICE)
+		r = hb_capture__unsafe();
 	return r ? r : hb_memory__alloc(space, bytes, ptr);
 }
 
@@ -42,20 +44,65 @@ static CUresult do_cuMemFree_v2(CUdeviceptr ptr)
 	return release(HB_MEM_DEVICE, ptr);
 }
 
+/* In a capture the memory is there from then on, for all launches of the graph, and never given back. */
+static CUresult alloc_async(u64 *ptr, size_t bytes, struct hb_pool *pool, struct hb_stream *s)
+{
+	CUresult r = CUDA_SUCCESS;
+
+	if (!pool)
+		r = hb_pool__current(s->ctx->device, &pool);
+	return r ? r : hb_pool__alloc(pool, bytes, ptr);
+}
+
 static CUresult do_cuMemAllocAsync(CUdeviceptr *ptr, size_t bytes, CUstream stream)
 {
 	struct hb_stream *s;
+	u64 addr = 0;
+	CUresult r;
 
+	NEEDED(ptr);
 	STREAM(s, stream);
-	return allocate(HB_MEM_DEVICE, ptr, bytes);
+	r = alloc_async(&addr, bytes, NULL, s);
+	if (!r)
+		*ptr = addr;
+	return r;
+}
+
+static CUresult do_cuMemAllocFromPoolAsync(CUdeviceptr *ptr, size_t bytes, CUmemoryPool pool, CUstream stream)
+{
+	struct hb_stream *s;
+	struct hb_pool *p;
+	u64 addr = 0;
+	CUresult r;
+
+	NEEDED(ptr);
+	OBJECT(p, pool, HB_POOL);
+	STREAM(s, stream);
+	r = alloc_async(&addr, bytes, p, s);
+	if (!r)
+		*ptr = addr;
+	return r;
 }
 
 static CUresult do_cuMemFreeAsync(CUdeviceptr ptr, CUstream stream)
 {
+	struct hb_range range;
 	struct hb_stream *s;
 
 	STREAM(s, stream);
+	if (s->capture)
+		return hb_memory__find(ptr, &range) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 	return release(HB_MEM_DEVICE, ptr);
+}
+
+static CUresult do_cuMemAllocPitch_v2(CUdeviceptr *ptr, size_t *pitch, size_t width, size_t height,
+				      unsigned int element)
+{
+	NEEDED(pitch);
+	if (!width || !height || (element != 4 && element != 8 && element != 16))
+		return CUDA_ERROR_INVALID_VALUE;
+	*pitch = (width + 511) / 512 * 512;
+	return allocate(HB_MEM_DEVICE, ptr, *pitch * height);
 }
 
 static CUresult do_cuMemAllocHost_v2(void **ptr, size_t bytes)
@@ -92,6 +139,95 @@ static CUresult do_cuMemAllocManaged(CUdeviceptr *ptr, size_t bytes, unsigned in
 	return allocate(HB_MEM_MANAGED, ptr, bytes);
 }
 
+static CUresult do_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr ptr)
+{
+	struct hb_range r;
+	CUresult rc = hb_device__ready();
+
+	if (rc)
+		return rc;
+	if (!hb_memory__find(ptr, &r))
+		return CUDA_ERROR_NOT_FOUND;
+	if (base)
+		*base = r.start;
+	if (size)
+		*size = r.size;
+	return CUDA_SUCCESS;
+}
+
+static CUresult do_cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *host, unsigned int flags)
+{
+	struct hb_range r;
+
+	NEEDED(device);
+	if (flags || !hb_memory__find(HB_H(host), &r) || r.space != HB_MEM_PINNED)
+		return CUDA_ERROR_INVALID_VALUE;
+	*device = HB_H(host);
+	return CUDA_SUCCESS;
+}
+
+static CUresult do_cuMemHostGetFlags(unsigned int *flags, void *host)
+{
+	struct hb_range r;
+
+	NEEDED(flags);
+	if (!hb_memory__find(HB_H(host), &r) || r.space != HB_MEM_PINNED)
+		return CUDA_ERROR_INVALID_VALUE;
+	*flags = 2; /* mapped, as all of it is under unified addressing */
+	return CUDA_SUCCESS;
+}
+
+/* ---- what is known of an address ---- */
+
+static CUresult pointer_attribute(void *data, int attribute, CUdeviceptr ptr, const struct hb_range *r)
+{
+	switch (attribute) {
+	case CU_POINTER_ATTRIBUTE_CONTEXT:
+		*(CUcontext *)data = (CUcontext)hb_ctx__primary(r->device);
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+		*(unsigned int *)data = r->space == HB_MEM_PINNED ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+		if (r->space == HB_MEM_DEVICE)
+			return CUDA_ERROR_INVALID_VALUE;
+		/* fallthrough */
+	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+		*(u64 *)data = ptr;
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+		*(u64 *)data = r->start >> 12; /* of two that live at once never the same */
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+		*(unsigned int *)data = r->space == HB_MEM_MANAGED;
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+		*(int *)data = r->device;
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+		*(unsigned int *)data = 0;
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+		*(u64 *)data = r->start;
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+		*(size_t *)data = r->size;
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_MAPPED:
+		*(unsigned int *)data = 1;
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+		*(u64 *)data = 0;
+		return CUDA_SUCCESS;
+	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+		*(unsigned int *)data = 3; /* read and write */
+		return CUDA_SUCCESS;
+	default:
+		return CUDA_ERROR_NOT_SUPPORTED;
+	}
+}
+
 static CUresult do_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
 	struct hb_range r;
@@ -99,185 +235,85 @@ static CUresult do_cuPointerGetAttribute(void *data, CUpointer_attribute attribu
 	NEEDED(data);
 	if (!hb_memory__find(ptr, &r))
 		return CUDA_ERROR_INVALID_VALUE;
-	switch ((int)attribute) {
-	case CU_POINTER_ATTRIBUTE_CONTEXT:
-		*(CUcontext *)data = (CUcontext)hb_ctx__primary(r.device);
-		return CUDA_SUCCESS;
-	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-		*(unsigned int *)data = r.space == HB_MEM_PINNED ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
-		return CUDA_SUCCESS;
-	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-		*(u64 *)data = ptr;
-		return CUDA_SUCCESS;
-	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-		*(unsigned int *)data = r.space == HB_MEM_MANAGED;
-		return CUDA_SUCCESS;
-	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-		*(int *)data = r.device;
-		return CUDA_SUCCESS;
-	default:
-		return CUDA_ERROR_NOT_SUPPORTED;
+	return pointer_attribute(data, (int)attribute, ptr, &r);
+}
+
+/* Of memory that is not ours all of them are 0, and that is no error. */
+static CUresult do_cuPointerGetAttributes(unsigned int n, CUpointer_attribute *attributes, void **data,
+					  CUdeviceptr ptr)
+{
+	struct hb_range r;
+	bool known_range;
+
+	NEEDED(attributes && data ? data : NULL);
+	known_range = hb_memory__find(ptr, &r);
+	for (unsigned int i = 0; i < n; i++) {
+		int a = (int)attributes[i];
+		bool wide = a == CU_POINTER_ATTRIBUTE_CONTEXT || a == CU_POINTER_ATTRIBUTE_DEVICE_POINTER ||
+			    a == CU_POINTER_ATTRIBUTE_HOST_POINTER ||
+			    a == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR ||
+			    a == CU_POINTER_ATTRIBUTE_RANGE_SIZE || a == CU_POINTER_ATTRIBUTE_BUFFER_ID;
+
+		if (known_range && !pointer_attribute(data[i], a, ptr, &r))
+			continue;
+		memset(data[i], 0, wide ? 8 : 4);
+		if (a == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
+			*(int *)data[i] = -2;
 	}
+	return CUDA_SUCCESS;
 }
 
-/* ---- copies ---- */
-
-enum want { ANY, MUST_BE_DEVICE };
-
-struct copy {
-	u64 dst, src, bytes;
-	CUstream stream;
-	bool per_thread, wait; /* a call without Async waits for the end */
-	enum want dst_want, src_want;
-};
-
-static bool fits(u64 addr, u64 bytes, enum want want, enum hb_space *space)
+static CUresult do_cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
-	return hb_memory__inside(addr, bytes, space) && (want == ANY || *space != HB_MEM_PAGEABLE);
+	struct hb_range r;
+
+	NEEDED(value);
+	return hb_memory__find(ptr, &r) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-static void price(struct hb_work *w, enum hb_space dst, enum hb_space src)
-{
-	bool to_device = dst == HB_MEM_DEVICE || dst == HB_MEM_MANAGED;
-	bool from_device = src == HB_MEM_DEVICE || src == HB_MEM_MANAGED;
-	u64 bps = hb_costs.d2d_bps;
+/* ---- advice on managed memory: it is where it is ---- */
 
-	if (to_device && !from_device) {
-		w->engine = HB_ENGINE_H2D;
-		bps = hb_costs.h2d_bps;
-	} else if (from_device && !to_device) {
-		w->engine = HB_ENGINE_D2H;
-		bps = dst == HB_MEM_PAGEABLE ? hb_costs.pageable_bps : hb_costs.d2h_bps;
-	}
-	w->cost = hb_costs.copy_ns + hb_costs__transfer(w->bytes, bps);
+static CUresult is_managed(CUdeviceptr ptr)
+{
+	struct hb_range r;
+	CUresult rc = hb_device__ready();
+
+	if (rc)
+		return rc;
+	return hb_memory__find(ptr, &r) && r.space == HB_MEM_MANAGED ? CUDA_SUCCESS
+								     : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* Planted fault: pinned memory is as slow as any. */
-static void unpin(enum hb_space *dst, enum hb_space *src)
+static CUresult do_cuMemAdvise(CUdeviceptr ptr, size_t bytes, CUmem_advise advice, CUdevice device)
 {
-	if ((*dst != HB_MEM_PINNED && *src != HB_MEM_PINNED) || !hb_fault__pageable())
-		return;
-	*dst = *dst == HB_MEM_PINNED ? HB_MEM_PAGEABLE : *dst;
-	*src = *src == HB_MEM_PINNED ? HB_MEM_PAGEABLE : *src;
+	return is_managed(ptr);
 }
 
-static CUresult copy(const struct copy *c)
+static CUresult do_cuMemAdvise_v2(CUdeviceptr ptr, size_t bytes, CUmem_advise advice, CUmemLocation where)
 {
-	struct hb_work w = {.op = HB_OP_COPY, .dst = c->dst, .src = c->src, .bytes = c->bytes};
-	enum hb_space dst, src;
-	u64 since = hb_now();
+	return is_managed(ptr);
+}
+
+static CUresult prefetch(CUdeviceptr ptr, size_t bytes, CUstream stream)
+{
+	struct hb_work w = {.op = HB_OP_NOTHING,
+			    .cost = hb_costs.copy_ns + hb_costs__transfer(bytes, hb_costs.h2d_bps)};
 	struct hb_stream *s;
-	CUresult r;
+	CUresult r = is_managed(ptr);
 
-	STREAM_OF(s, c->stream, c->per_thread);
-	if (!c->bytes)
-		return CUDA_SUCCESS;
-	if (!fits(c->dst, c->bytes, c->dst_want, &dst) || !fits(c->src, c->bytes, c->src_want, &src))
-		return CUDA_ERROR_INVALID_VALUE;
-	if (hb_fault__on(HB_FAULT_PAGEABLE))
-		unpin(&dst, &src);
-	price(&w, dst, src);
-	/* From pageable memory the driver first copies to a staging buffer of its own, in the caller's time.
-	 */
-	if (w.engine == HB_ENGINE_H2D && src == HB_MEM_PAGEABLE && !s->capture)
-		hb_costs__spin(since, hb_costs__transfer(c->bytes, hb_costs.pageable_bps));
-	r = hb_stream__enqueue(s, &w);
-	/* To pageable memory nothing is asynchronous. */
-	if (!r && (c->wait || (w.engine == HB_ENGINE_D2H && dst == HB_MEM_PAGEABLE)) && !s->capture)
-		r = hb_stream__sync(s);
-	return r;
-}
-
-static CUresult do_cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t bytes)
-{
-	return copy(&(struct copy){.dst = dst, .src = src, .bytes = bytes, .wait = true});
-}
-
-static CUresult do_cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, size_t bytes)
-{
-	return copy(&(struct copy){dst, HB_H(src), bytes, NULL, false, true, MUST_BE_DEVICE, ANY});
-}
-
-static CUresult do_cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t bytes)
-{
-	return copy(&(struct copy){HB_H(dst), src, bytes, NULL, false, true, ANY, MUST_BE_DEVICE});
-}
-
-static CUresult do_cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes)
-{
-	return copy(&(struct copy){dst, src, bytes, NULL, false, false, MUST_BE_DEVICE, MUST_BE_DEVICE});
-}
-
-static CUresult do_cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream)
-{
-	return copy(&(struct copy){.dst = dst, .src = src, .bytes = bytes, .stream = stream});
-}
-
-static CUresult do_cuMemcpyAsync_ptsz(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream)
-{
-	return copy(
-	    &(struct copy){.dst = dst, .src = src, .bytes = bytes, .stream = stream, .per_thread = true});
-}
-
-static CUresult do_cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src, size_t bytes, CUstream stream)
-{
-	return copy(&(struct copy){dst, HB_H(src), bytes, stream, false, false, MUST_BE_DEVICE, ANY});
-}
-
-static CUresult do_cuMemcpyHtoDAsync_v2_ptsz(CUdeviceptr dst, const void *src, size_t bytes, CUstream stream)
-{
-	return copy(&(struct copy){dst, HB_H(src), bytes, stream, true, false, MUST_BE_DEVICE, ANY});
-}
-
-static CUresult do_cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size_t bytes, CUstream stream)
-{
-	return copy(&(struct copy){HB_H(dst), src, bytes, stream, false, false, ANY, MUST_BE_DEVICE});
-}
-
-static CUresult do_cuMemcpyDtoHAsync_v2_ptsz(void *dst, CUdeviceptr src, size_t bytes, CUstream stream)
-{
-	return copy(&(struct copy){HB_H(dst), src, bytes, stream, true, false, ANY, MUST_BE_DEVICE});
-}
-
-static CUresult do_cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream)
-{
-	return copy(&(struct copy){dst, src, bytes, stream, false, false, MUST_BE_DEVICE, MUST_BE_DEVICE});
-}
-
-/* ---- fills ---- */
-
-static CUresult fill(u64 dst, u32 value, u32 width, u64 n, CUstream stream)
-{
-	struct hb_work w = {.op = HB_OP_FILL, .dst = dst, .src = value, .bytes = n, .width = width};
-	enum hb_space space;
-	struct hb_stream *s;
-
+	if (r)
+		return r;
 	STREAM(s, stream);
-	if (!n)
-		return CUDA_SUCCESS;
-	if (n > 1ull << 46 || !fits(dst, n * width, MUST_BE_DEVICE, &space))
-		return CUDA_ERROR_INVALID_VALUE;
-	w.cost = hb_costs.copy_ns + hb_costs__transfer(n * width, hb_costs.d2d_bps);
 	return hb_stream__enqueue(s, &w);
 }
 
-static CUresult do_cuMemsetD8_v2(CUdeviceptr dst, unsigned char value, size_t n)
+static CUresult do_cuMemPrefetchAsync(CUdeviceptr ptr, size_t bytes, CUdevice device, CUstream stream)
 {
-	return fill(dst, value, 1, n, NULL);
+	return prefetch(ptr, bytes, stream);
 }
 
-static CUresult do_cuMemsetD32_v2(CUdeviceptr dst, unsigned int value, size_t n)
+static CUresult do_cuMemPrefetchAsync_v2(CUdeviceptr ptr, size_t bytes, CUmemLocation where,
+					 unsigned int flags, CUstream stream)
 {
-	return fill(dst, value, 4, n, NULL);
-}
-
-static CUresult do_cuMemsetD8Async(CUdeviceptr dst, unsigned char value, size_t n, CUstream stream)
-{
-	return fill(dst, value, 1, n, stream);
-}
-
-static CUresult do_cuMemsetD32Async(CUdeviceptr dst, unsigned int value, size_t n, CUstream stream)
-{
-	return fill(dst, value, 4, n, stream);
+	return prefetch(ptr, bytes, stream);
 }

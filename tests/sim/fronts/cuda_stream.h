@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Part of cuda.c: streams, capture, events, graphs. */
+/* Part of cuda.c: streams, capture, events. */
 
 static CUresult do_cuStreamCreate(CUstream *stream, unsigned int flags)
 {
@@ -21,12 +21,22 @@ static CUresult do_cuStreamDestroy_v2(CUstream stream)
 	return hb_stream__destroy(s);
 }
 
-static CUresult do_cuStreamQuery(CUstream stream)
+static CUresult query(CUstream stream, bool per_thread)
 {
 	struct hb_stream *s;
 
-	STREAM(s, stream);
+	STREAM_OF(s, stream, per_thread);
 	return hb_stream__query(s);
+}
+
+static CUresult do_cuStreamQuery(CUstream stream)
+{
+	return query(stream, false);
+}
+
+static CUresult do_cuStreamQuery_ptsz(CUstream stream)
+{
+	return query(stream, true);
 }
 
 static CUresult do_cuStreamSynchronize(CUstream stream)
@@ -45,14 +55,24 @@ static CUresult do_cuStreamSynchronize_ptsz(CUstream stream)
 	return hb_stream__sync(s);
 }
 
-static CUresult do_cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags)
+static CUresult wait_event(CUstream stream, CUevent event, bool per_thread)
 {
 	struct hb_stream *s;
 	struct hb_event *e;
 
-	STREAM(s, stream);
+	STREAM_OF(s, stream, per_thread);
 	OBJECT(e, event, HB_EVENT);
 	return hb_stream__wait_event(s, e);
+}
+
+static CUresult do_cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags)
+{
+	return wait_event(stream, event, false);
+}
+
+static CUresult do_cuStreamWaitEvent_ptsz(CUstream stream, CUevent event, unsigned int flags)
+{
+	return wait_event(stream, event, true);
 }
 
 static CUresult do_cuStreamGetPriority(CUstream stream, int *priority)
@@ -85,21 +105,100 @@ static CUresult do_cuStreamGetCtx(CUstream stream, CUcontext *ctx)
 	return CUDA_SUCCESS;
 }
 
-static CUresult do_cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode)
+static CUresult do_cuStreamGetId(CUstream stream, unsigned long long *id)
 {
 	struct hb_stream *s;
 
+	NEEDED(id);
 	STREAM(s, stream);
-	return hb_capture__begin(s, (int)mode);
+	*id = (u64)s->obj.generation << 32 | hb_handle__index(s);
+	return CUDA_SUCCESS;
 }
 
-static CUresult do_cuStreamEndCapture(CUstream stream, CUgraph *graph)
+static CUresult do_cuStreamGetDevice(CUstream stream, CUdevice *device)
+{
+	struct hb_stream *s;
+
+	NEEDED(device);
+	STREAM(s, stream);
+	*device = s->ctx->device;
+	return CUDA_SUCCESS;
+}
+
+/* Attributes (windows of the cache, synchronisation) change nothing here. */
+static CUresult do_cuStreamCopyAttributes(CUstream dst, CUstream src)
+{
+	struct hb_stream *s;
+
+	STREAM(s, dst);
+	STREAM(s, src);
+	return CUDA_SUCCESS;
+}
+
+static CUresult do_cuStreamSetAttribute(CUstream stream, CUstreamAttrID attribute,
+					const CUstreamAttrValue *value)
+{
+	struct hb_stream *s;
+
+	NEEDED(value);
+	STREAM(s, stream);
+	return CUDA_SUCCESS;
+}
+
+/* ---- capture ---- */
+
+static CUresult begin_capture(CUstream stream, int mode, bool per_thread)
+{
+	struct hb_stream *s;
+
+	STREAM_OF(s, stream, per_thread);
+	return hb_capture__begin(s, mode);
+}
+
+static CUresult do_cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode)
+{
+	return begin_capture(stream, (int)mode, false);
+}
+
+static CUresult do_cuStreamBeginCapture_v2_ptsz(CUstream stream, CUstreamCaptureMode mode)
+{
+	return begin_capture(stream, (int)mode, true);
+}
+
+static CUresult do_cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph, const CUgraphNode *deps,
+					       const CUgraphEdgeData *edges, size_t n,
+					       CUstreamCaptureMode mode)
+{
+	struct hb_graph *g;
+	struct hb_stream *s;
+	struct hb_deps d;
+	CUresult r;
+
+	OBJECT(g, graph, HB_GRAPH);
+	STREAM(s, stream);
+	hb_lock();
+	r = hb_node__collect(g, deps, n, &d);
+	hb_unlock();
+	return r ? r : hb_capture__begin_to(s, (int)mode, g, &d);
+}
+
+static CUresult end_capture(CUstream stream, CUgraph *graph, bool per_thread)
 {
 	struct hb_stream *s;
 
 	NEEDED(graph);
-	STREAM(s, stream);
+	STREAM_OF(s, stream, per_thread);
 	return hb_capture__end(s, (struct hb_graph **)graph);
+}
+
+static CUresult do_cuStreamEndCapture(CUstream stream, CUgraph *graph)
+{
+	return end_capture(stream, graph, false);
+}
+
+static CUresult do_cuStreamEndCapture_ptsz(CUstream stream, CUgraph *graph)
+{
+	return end_capture(stream, graph, true);
 }
 
 static int capture_status(const struct hb_stream *s)
@@ -109,45 +208,108 @@ static int capture_status(const struct hb_stream *s)
 	return s->capture_broken ? CU_STREAM_CAPTURE_STATUS_INVALIDATED : CU_STREAM_CAPTURE_STATUS_ACTIVE;
 }
 
-static CUresult do_cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
+static CUresult is_capturing(CUstream stream, CUstreamCaptureStatus *status, bool per_thread)
 {
 	struct hb_stream *s;
 
 	NEEDED(status);
-	STREAM(s, stream);
+	STREAM_OF(s, stream, per_thread);
 	*status = capture_status(s);
 	return CUDA_SUCCESS;
 }
 
-static CUresult do_cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus *status, uint64_t *id,
+static CUresult do_cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
+{
+	return is_capturing(stream, status, false);
+}
+
+static CUresult do_cuStreamIsCapturing_ptsz(CUstream stream, CUstreamCaptureStatus *status)
+{
+	return is_capturing(stream, status, true);
+}
+
+/* What the next node of the stream would wait for: the array is the thread's until it asks again. */
+static const CUgraphNode *capture_deps(const struct hb_stream *s)
+{
+	static __thread CUgraphNode nodes[HB_MAX_DEPS];
+
+	for (u32 i = 0; i < s->deps.n; i++)
+		nodes[i] = hb_node__handle(s->capture, s->deps.node[i]);
+	return nodes;
+}
+
+static CUresult do_cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id,
 					     CUgraph *graph, const CUgraphNode **deps, size_t *n)
 {
 	struct hb_stream *s;
+	bool active;
 
 	NEEDED(status);
 	STREAM(s, stream);
 	*status = capture_status(s);
+	active = (int)*status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
 	if (id)
 		*id = s->capture_id;
 	if (graph)
-		*graph = (CUgraph)s->capture;
+		*graph = active ? (CUgraph)s->capture : NULL;
 	if (deps)
-		*deps = NULL;
+		*deps = active ? capture_deps(s) : NULL;
 	if (n)
-		*n = 0;
+		*n = active ? s->deps.n : 0;
 	return CUDA_SUCCESS;
+}
+
+static CUresult do_cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id,
+					     CUgraph *graph, const CUgraphNode **deps,
+					     const CUgraphEdgeData **edges, size_t *n)
+{
+	static const CUgraphEdgeData plain[HB_MAX_DEPS];
+
+	if (edges)
+		*edges = plain;
+	return do_cuStreamGetCaptureInfo_v2(stream, status, id, graph, deps, n);
+}
+
+static CUresult do_cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id)
+{
+	return do_cuStreamGetCaptureInfo_v2(stream, status, id, NULL, NULL, NULL);
+}
+
+static CUresult do_cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode *deps, size_t n,
+						     unsigned int flags)
+{
+	struct hb_stream *s;
+	struct hb_deps d;
+	CUresult r;
+
+	STREAM(s, stream);
+	if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!s->capture)
+		return CUDA_ERROR_ILLEGAL_STATE;
+	hb_lock();
+	r = hb_node__collect(s->capture, deps, n, &d);
+	if (!r && flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES)
+		s->deps = d;
+	else if (!r)
+		r = hb_graph__join(s->capture, &s->deps, &d);
+	hb_unlock();
+	return r;
+}
+
+static CUresult do_cuStreamUpdateCaptureDependencies_v2(CUstream stream, CUgraphNode *deps,
+							const CUgraphEdgeData *edges, size_t n,
+							unsigned int flags)
+{
+	return do_cuStreamUpdateCaptureDependencies(stream, deps, n, flags);
 }
 
 static CUresult do_cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 {
-	static __thread CUstreamCaptureMode current;
-	CUstreamCaptureMode old = current;
-
 	NEEDED(mode);
-	if (*mode > 2)
+	if ((unsigned int)*mode > CU_STREAM_CAPTURE_MODE_RELAXED)
 		return CUDA_ERROR_INVALID_VALUE;
-	current = *mode;
-	*mode = old;
+	*mode = hb_capture__exchange((int)*mode);
 	return CUDA_SUCCESS;
 }
 
@@ -193,6 +355,11 @@ static CUresult do_cuEventRecordWithFlags(CUevent event, CUstream stream, unsign
 	return record(event, stream, false);
 }
 
+static CUresult do_cuEventRecordWithFlags_ptsz(CUevent event, CUstream stream, unsigned int flags)
+{
+	return record(event, stream, true);
+}
+
 static CUresult do_cuEventQuery(CUevent event)
 {
 	struct hb_event *e;
@@ -221,106 +388,4 @@ static CUresult do_cuEventElapsedTime(float *ms, CUevent start, CUevent end)
 static CUresult do_cuEventElapsedTime_v2(float *ms, CUevent start, CUevent end)
 {
 	return do_cuEventElapsedTime(ms, start, end);
-}
-
-/* ---- graphs ---- */
-
-static CUresult do_cuGraphCreate(CUgraph *graph, unsigned int flags)
-{
-	NEEDED(graph);
-	return hb_graph__create((struct hb_graph **)graph);
-}
-
-static CUresult do_cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
-{
-	struct hb_graph *g;
-
-	NEEDED(exec);
-	OBJECT(g, graph, HB_GRAPH);
-	return hb_graph__instantiate(g, (struct hb_exec **)exec);
-}
-
-static CUresult do_cuGraphInstantiateWithParams(CUgraphExec *exec, CUgraph graph,
-						CUDA_GRAPH_INSTANTIATE_PARAMS *params)
-{
-	NEEDED(params);
-	params->result_out = 0;
-	return do_cuGraphInstantiateWithFlags(exec, graph, params->flags);
-}
-
-static CUresult do_cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info)
-{
-	struct hb_exec *x;
-	struct hb_graph *g;
-
-	OBJECT(x, exec, HB_EXEC);
-	OBJECT(g, graph, HB_GRAPH);
-	if (info)
-		*(int *)info = 0; /* its first member is the result: success */
-	return hb_graph__update(x, g);
-}
-
-static CUresult do_cuGraphUpload(CUgraphExec exec, CUstream stream)
-{
-	struct hb_exec *x;
-	struct hb_stream *s;
-
-	OBJECT(x, exec, HB_EXEC);
-	STREAM(s, stream);
-	return CUDA_SUCCESS;
-}
-
-static CUresult graph_launch(CUgraphExec exec, CUstream stream, bool per_thread)
-{
-	u64 since = hb_now();
-	struct hb_exec *x;
-	struct hb_stream *s;
-	CUresult r;
-
-	OBJECT(x, exec, HB_EXEC);
-	STREAM_OF(s, stream, per_thread);
-	r = hb_exec__launch(x, s);
-	hb_costs__spin(since, hb_costs.graph_launch_ns);
-	return r;
-}
-
-static CUresult do_cuGraphLaunch(CUgraphExec exec, CUstream stream)
-{
-	return graph_launch(exec, stream, false);
-}
-
-static CUresult do_cuGraphLaunch_ptsz(CUgraphExec exec, CUstream stream)
-{
-	return graph_launch(exec, stream, true);
-}
-
-static CUresult do_cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *n)
-{
-	struct hb_graph *g;
-
-	NEEDED(n);
-	OBJECT(g, graph, HB_GRAPH);
-	if (!nodes) {
-		*n = g->n;
-		return CUDA_SUCCESS;
-	}
-	for (size_t i = 0; i < *n && i < g->n; i++)
-		nodes[i] = (CUgraphNode)&g->nodes[i];
-	return CUDA_SUCCESS;
-}
-
-static CUresult do_cuGraphDestroy(CUgraph graph)
-{
-	struct hb_graph *g;
-
-	OBJECT(g, graph, HB_GRAPH);
-	return hb_graph__destroy(g);
-}
-
-static CUresult do_cuGraphExecDestroy(CUgraphExec exec)
-{
-	struct hb_exec *x;
-
-	OBJECT(x, exec, HB_EXEC);
-	return hb_exec__destroy(x);
 }
