@@ -148,8 +148,10 @@
 	C(CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, 8)
 
 #ifdef HB_SIM_REAL_HEADERS
+#define CUBLASAPI
 #include <cublas_api.h>
 #include <cublasLt.h>
+typedef struct __half_st __half; /* the headers give it to C++ only */
 HB_ABI_CUBLAS_STATUS(HB_ABI_CHECK)
 HB_ABI_CUBLAS_CONSTANTS(HB_ABI_CHECK)
 HB_ABI_CUBLASLT_CONSTANTS(HB_ABI_CHECK)
