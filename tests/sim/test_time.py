@@ -59,18 +59,22 @@ rt.cudaStreamSynchronize(s)
 
 
 def test_hints_price_a_product(tmp_path):
+    costs = tmp_path / "costs"
+    costs.write_text("kernel half_* peak=bf16 reach=0.5\nkernel nvjet_* ns=2500 wave=5000 peak=bf16\n")
     ops = kernels(tmp_path, """
 core = C.c_void_p.in_dll(cu, "hb_sim_core")
 table = C.cast(C.addressof(core), C.POINTER(C.c_void_p))
 hint = C.CFUNCTYPE(None, C.c_uint64, C.c_uint64)(table[12])
-register(0x2000, b"nvjet_tst_128x128_h_bz")
+register(0x2000, b"nvjet_tst_128x128_h_bz"); register(0x3000, b"half_speed")
 s = stream()
 hint(989 * 10**9, 0); big(s, 0x2000)           # 1 ms at the peak of bf16
 hint(10, 3350 * 10**6); big(s, 0x2000)         # 1 ms at the bandwidth
 big(s, 0x2000)                                 # the hint was taken
+hint(989 * 10**9, 0); big(s, 0x3000)
+hint(989 * 10**9, 0); big(s, 0x2000, 33)       # a quarter of the device
 rt.cudaStreamSynchronize(s)
-""")
-    assert durations(ops)[:2] == [1002500, 1002500] and durations(ops)[2] < 100000
+""", HB_SIM_COSTS=costs)
+    assert durations(ops) == [1002500, 1002500, 7500, 2000000, 4002500]
 
 
 def test_a_row_that_is_not_understood_is_said():
@@ -194,4 +198,4 @@ cu.cuInit(0); cu.cuDevicePrimaryCtxRetain(C.byref(ctx), 0); cu.cuCtxSetCurrent(c
 cu.cuModuleLoadData(C.byref(m), b"simulated"); cu.cuModuleGetFunction(C.byref(f), m, b"sgemm_topk_kernel")
 assert cu.cuLaunchKernel(f, 132, 1, 1, 1024, 1, 1, 0, None, None, None) == 0
 """ % str(tmp_path / "libcuda.so.1")], check=True, env=simlib.environment(HB_SIM_TRUTH=logs))
-    assert durations(truth.read(str(logs)).operations(kind="kernel")) == [62500]
+    assert durations(truth.read(str(logs)).operations(kind="kernel")) == [44500]

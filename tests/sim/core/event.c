@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "fault.h"
+#include "operation.h"
 #include "sim.h"
 
 CUresult hb_event__create(u32 flags, struct hb_event **out)
@@ -65,6 +66,7 @@ CUresult hb_event__sync(struct hb_event *e)
 	if (captured)
 		return CUDA_ERROR_CAPTURED_EVENT;
 	hb_moment__wait(&m, e->flags & CU_EVENT_BLOCKING_SYNC ? CU_CTX_SCHED_BLOCKING_SYNC : 0);
+	hb_operation__synced();
 	return CUDA_SUCCESS;
 }
 

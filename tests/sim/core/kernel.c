@@ -15,11 +15,12 @@ struct row {
 	char glob[120];
 	u64 ns, wave;
 	double bytes, flops; /* per thread */
+	double reach;	     /* part of bandwidth and peak */
 	u32 peak;
 	bool zero;
 };
-static struct row rows[MAX_ROWS]; /* rows[0]: kernel_ns, when that is set */
-static u32 n_rows = 1, n_own;	  /* those before n_own are from HB_SIM_COSTS */
+static struct row rows[MAX_ROWS] = {{.reach = 1}}; /* rows[0]: kernel_ns, when that is set */
+static u32 n_rows = 1, n_own;			   /* those before n_own are from HB_SIM_COSTS */
 
 static const char table[] =
 #include "h100.tbl.h"
@@ -68,6 +69,8 @@ static bool set(struct row *r, char *word)
 		r->bytes = v;
 	else if (!strcmp(key, "flops"))
 		r->flops = v;
+	else if (!strcmp(key, "reach") && v > 0 && v <= 1)
+		r->reach = v;
 	else
 		return false;
 	return true;
@@ -75,7 +78,7 @@ static bool set(struct row *r, char *word)
 
 bool hb_kernel__row(char *text)
 {
-	struct row r = {.peak = FP32};
+	struct row r = {.peak = FP32, .reach = 1};
 	char *save = NULL, *word = strtok_r(text, " \t", &save);
 
 	if (!word || n_rows == MAX_ROWS)
@@ -159,10 +162,10 @@ u64 hb_kernel__cost(struct hb_function *f, const struct hb_work *w)
 		ns = (double)((blocks + blocks_at_once(w, threads) - 1) / blocks_at_once(w, threads) *
 			      r->wave);
 	if (bytes > 0)
-		ns = larger(ns, bytes * 1e9 / (double)hb_costs.hbm_bps /
+		ns = larger(ns, bytes * 1e9 / (double)hb_costs.hbm_bps / r->reach /
 				    share((double)blocks * MEMORY_SHARE, (double)hb_costs.sms));
 	if (flops > 0)
-		ns = larger(ns, flops * 1e9 / (double)peak_of(r->peak) /
+		ns = larger(ns, flops * 1e9 / (double)peak_of(r->peak) / r->reach /
 				    share((double)blocks, (double)hb_costs.sms));
 	return r->ns + (u64)ns;
 }

@@ -102,6 +102,15 @@ void hb_operation__settle(bool all)
 	}
 }
 
+void hb_operation__synced(void)
+{
+	if (!__atomic_load_n(&first, __ATOMIC_RELAXED))
+		return;
+	hb_lock();
+	hb_operation__settle(false);
+	hb_unlock();
+}
+
 static void keep(const struct hb_operation *op, struct hb_operation *rec, const struct hb_moment *start,
 		 const struct hb_moment *end)
 {

@@ -12,6 +12,7 @@ void hb_operation__log(const struct hb_stream *s, const struct hb_work *w, const
 void hb_operation__fault(const char *line, bool on, u64 now);
 /* Looks whether ends that depended on other ranks are known by now; all: of all operations, however many. */
 void hb_operation__settle(bool all);
+void hb_operation__synced(void); /* the host waited: the same, with the lock not held */
 void hb_operation__forget(void); /* in the child of a fork */
 
 #endif
