@@ -7,7 +7,8 @@
 
 /* ---- kernels of this process, by name ---- */
 
-#define MAX_KERNELS 4096 /* a power of two; names come from a few tile sizes, so they are some dozens */
+#define DEFAULT_SHARED 49152 /* what a kernel may take without asking */
+#define MAX_KERNELS    4096  /* a power of two; names come from a few tile sizes, so they are some dozens */
 static struct {
 	char *name;
 	CUfunction function;
@@ -25,7 +26,7 @@ static u32 hash_of(const char *s)
 	return h;
 }
 
-static CUresult load_kernel(const char *name, u32 slot)
+static CUresult load_kernel(const struct hb_kernel *work, u32 slot)
 {
 	static const char image[] = "simulated";
 	CUresult r = CUDA_SUCCESS;
@@ -36,9 +37,12 @@ static CUresult load_kernel(const char *name, u32 slot)
 	if (!library)
 		r = drv.cuLibraryLoadData(&library, image, NULL, NULL, 0, NULL, NULL, 0);
 	if (!r)
-		r = drv.cuLibraryGetKernel(&k, library, name);
+		r = drv.cuLibraryGetKernel(&k, library, work->name);
+	if (!r && work->shared > DEFAULT_SHARED)
+		r = drv.cuFuncSetAttribute((CUfunction)k, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+					   (int)work->shared);
 	if (!r)
-		kernels[slot].name = strdup(name);
+		kernels[slot].name = strdup(work->name);
 	if (!kernels[slot].name)
 		return r ? r : CUDA_ERROR_OUT_OF_MEMORY;
 	kernels[slot].function = (CUfunction)k; /* a kernel is a function of whatever context is current */
@@ -46,8 +50,9 @@ static CUresult load_kernel(const char *name, u32 slot)
 	return CUDA_SUCCESS;
 }
 
-static CUresult kernel_of(const char *name, CUfunction *f)
+static CUresult kernel_of(const struct hb_kernel *work, CUfunction *f)
 {
+	const char *name = work->name;
 	u32 slot = hash_of(name) % MAX_KERNELS;
 	CUresult r = CUDA_SUCCESS;
 
@@ -55,7 +60,7 @@ static CUresult kernel_of(const char *name, CUfunction *f)
 	while (kernels[slot].name && strcmp(kernels[slot].name, name))
 		slot = (slot + 1) % MAX_KERNELS;
 	if (!kernels[slot].name)
-		r = load_kernel(name, slot);
+		r = load_kernel(work, slot);
 	*f = kernels[slot].function;
 	pthread_mutex_unlock(&kernel_lock);
 	return r;
@@ -106,7 +111,7 @@ cublasStatus_t hb_sim_blas_launch(const struct hb_kernel *k, CUstream stream)
 
 	if (!have_driver || !core)
 		return CUBLAS_STATUS_NOT_INITIALIZED;
-	r = kernel_of(k->name, &f);
+	r = kernel_of(k, &f);
 	if (!r)
 		r = launch_once(k, f, stream);
 	if (r == CUDA_ERROR_INVALID_CONTEXT && !need_context())
