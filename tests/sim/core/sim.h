@@ -39,7 +39,7 @@ enum hb_layer { HB_DRIVER = 1, HB_RUNTIME = 2, HB_LIBRARY = 3, HB_DEVICE = 4, HB
 
 struct hb_call { /* a call in progress, on the caller's stack */
 	struct hb_truth_record *rec;
-	u64 enter;
+	u64 enter;	 /* 0 when neither log nor observer nor faults need it */
 	u32 correlation; /* 0: a library's call, which has none */
 	bool outermost; /* of this thread's driver and runtime calls: those within it share its correlation */
 };
