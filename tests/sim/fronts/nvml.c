@@ -156,7 +156,7 @@ static nvmlReturn_t init(void)
 
 static nvmlReturn_t shut_down(void)
 {
-	__atomic_fetch_sub(&users, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_sub(&users, 1, __ATOMIC_RELAXED); /* not called when there is none */
 	return NVML_SUCCESS;
 }
 
