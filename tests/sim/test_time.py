@@ -92,6 +92,18 @@ big(a); big(b); rt.cudaDeviceSynchronize()
     assert overlap(ops[0], ops[1]) and not overlap(ops[2], ops[3])
 
 
+def test_big_kernels_do_not_wait_for_one_whose_turn_is_far_away(tmp_path):
+    costs = tmp_path / "costs"
+    costs.write_text("kernel long 50000000\nkernel * 1000000\n")
+    ops = kernels(tmp_path, """
+a, b = stream(), stream()
+register(0x2000, b"long")
+launch(a, 0x2000); big(a); big(b); big(b); big(a); rt.cudaDeviceSynchronize()
+""", HB_SIM_COSTS=costs)
+    assert [o.name for o in ops] == ["long", "k", "k", "k", "k"]
+    assert ops[2].end < ops[0].end <= ops[3].start and not any(overlap(a, b) for a, b in zip(ops[1:], ops[2:]))
+
+
 def test_branches_of_a_graph_overlap_and_join(tmp_path):
     ops = kernels(tmp_path, """
 a, b, e, f = stream(), stream(), out(rt.cudaEventCreate), out(rt.cudaEventCreate)

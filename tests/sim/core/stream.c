@@ -14,7 +14,9 @@
 
 /* Per device: copies in one direction follow each other, and so do kernels that fill it, in whatever streams
  * and in the order they are enqueued. Smaller kernels overlap with all. */
-static u64 engine_tail[MAX_DEVICES][3], big_tail[MAX_DEVICES];
+static struct busy { /* the last time that it was, or will be, busy without a pause */
+	u64 from, to;
+} engines[MAX_DEVICES][3], full[MAX_DEVICES];
 static bool worked[MAX_DEVICES]; /* kernels since the host last waited with a copy planted */
 static u64 seed;		 /* HB_SIM_SEED; 0: durations do not vary */
 
@@ -156,6 +158,22 @@ static u64 varied(const struct hb_stream *s, u64 ns)
 	return ns + (u64)((double)ns * JITTER * ((double)(z >> 11) / (double)(1ull << 52) - 1));
 }
 
+/* An operation that needs all of b and could start now does so when b is free. One that ends before the
+ * others begin does not wait for them: their stream has long to wait. */
+static void occupy(struct busy *b, struct hb_stream *s, u64 ns)
+{
+	u64 at = s->tail.at;
+
+	if (s->tail.rdv || at + ns <= b->from)
+		return;
+	if (at > b->to)
+		b->from = at;
+	else
+		at = b->to;
+	b->to = at + ns;
+	s->tail.at = at;
+}
+
 static struct hb_moment apply_kernel(struct hb_stream *s, const struct hb_work *w)
 {
 	struct hb_function *f = (struct hb_function *)(uintptr_t)w->function; /* keeps what was looked up */
@@ -169,12 +187,10 @@ static struct hb_moment apply_kernel(struct hb_stream *s, const struct hb_work *
 	if (hb_fault_kinds)
 		ns = (u64)((double)ns * hb_fault__kernel(f, device));
 	hb_moment__advance(&s->tail, 0, w->cost);
-	if (big && !s->tail.rdv && big_tail[device] > s->tail.at)
-		s->tail.at = big_tail[device];
+	if (big)
+		occupy(&full[device], s, ns);
 	start = s->tail;
 	hb_moment__advance(&s->tail, 0, ns);
-	if (big && !s->tail.rdv)
-		big_tail[device] = s->tail.at;
 	hb_result__kernel(device, hb_kernel__zero(f));
 	worked[device] = true;
 	return start;
@@ -193,20 +209,17 @@ static void move_bytes(int device, const struct hb_work *w)
 
 static struct hb_moment apply_copy(struct hb_stream *s, const struct hb_work *w)
 {
-	u64 *engine = &engine_tail[s->ctx->device][w->engine], cost = w->cost;
 	struct hb_moment start;
+	u64 cost = w->cost;
 
 	move_bytes(s->ctx->device, w);
 	if (w->engine != HB_ENGINE_NONE) {
-		if (!s->tail.rdv && *engine > s->tail.at)
-			s->tail.at = *engine;
 		if (hb_fault__on(HB_FAULT_CONTENTION))
 			cost = (u64)((double)cost * hb_fault__copy());
+		occupy(&engines[s->ctx->device][w->engine], s, cost);
 	}
 	start = s->tail;
 	hb_moment__advance(&s->tail, 0, cost);
-	if (!s->tail.rdv)
-		*engine = s->tail.at;
 	return start;
 }
 
