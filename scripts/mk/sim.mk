@@ -10,8 +10,12 @@ SIM_CFLAGS += $(shell $(CC) -Werror -fno-shrink-wrap -S -x c /dev/null -o /dev/n
 ifeq ($(shell uname -m),x86_64)
 SIM_CFLAGS += -fcf-protection=none
 endif
-SIM_LDFLAGS := -shared -Wl,-z,defs -Wl,-z,now -Wl,-rpath,'$$ORIGIN' -lpthread -ldl -lrt
-SIM_LIBS := $(SIM)/libcuda.so.1 $(SIM)/libcudart.so.13 $(SIM)/libnccl.so.2
+# With SIM_STUBS=DIR the file DIR/NAME.c (stubs.py) is linked into NAME: tests/sim/lay does so, in a SIM of its own.
+SIM_STUBS ?=
+SIM_STUB = $(if $(SIM_STUBS),-I$(SIM_DIR)/fronts $(wildcard $(SIM_STUBS)/$(@F).c))
+SIM_LDFLAGS = $(SIM_STUB) -shared -Wl,-z,defs -Wl,-z,now -Wl,-rpath,'$$ORIGIN' -lpthread -ldl -lrt
+SIM_LIBS := $(SIM)/libcuda.so.1 $(SIM)/libcudart.so.12 $(SIM)/libcudart.so.13 $(SIM)/libnccl.so.2
+$(foreach f,$(if $(SIM_STUBS),$(wildcard $(SIM_STUBS)/*.c)),$(eval $(SIM)/$(notdir $(f:.c=)): $(f)))
 
 # The table of costs is compiled in: the library is copied to wherever a program looks for it.
 $(SIM)/gen/h100.tbl.h: $(SIM_DIR)/costs/h100.tbl
@@ -20,9 +24,13 @@ $(SIM)/gen/h100.tbl.h: $(SIM_DIR)/costs/h100.tbl
 $(SIM)/libcuda.so.1: $(SIM_CORE) $(SIM_DIR)/fronts/cuda.c $(SIM_HDR) $(SIM)/gen/h100.tbl.h
 	@mkdir -p $(@D)
 	$(CC) $(SIM_CFLAGS) -I$(SIM)/gen -o $@ $(SIM_CORE) $(SIM_DIR)/fronts/cuda.c $(SIM_LDFLAGS) -Wl,-soname,libcuda.so.1
-$(SIM)/libcudart.so.13: $(SIM_DIR)/fronts/cudart.c $(SIM_HDR)
+# One source for both; the version node of a symbol is the SONAME.
+$(SIM)/gen/libcudart%.map:
 	@mkdir -p $(@D)
-	$(CC) $(SIM_CFLAGS) -o $@ $< $(SIM_LDFLAGS) -Wl,-soname,libcudart.so.13 -Wl,--version-script=$(SIM_DIR)/fronts/cudart.map
+	printf 'libcudart%s { global: cuda*; __cuda*; hb_simulated_accelerator; local: *; };\n' '$*' >$@
+$(SIM)/libcudart.so.%: $(SIM_DIR)/fronts/cudart.c $(SIM_HDR) $(SIM)/gen/libcudart.so.%.map
+	$(CC) $(SIM_CFLAGS) -DHB_CUDART=$* -o $@ $< $(SIM_LDFLAGS) -Wl,-soname,$(@F) -Wl,--version-script=$(SIM)/gen/$(@F).map
+.PRECIOUS: $(SIM)/gen/libcudart%.map
 $(SIM)/libnccl.so.2: $(SIM_DIR)/fronts/nccl.c $(SIM_HDR)
 	@mkdir -p $(@D)
 	$(CC) $(SIM_CFLAGS) -o $@ $< $(SIM_LDFLAGS) -Wl,-soname,libnccl.so.2

@@ -106,15 +106,35 @@
 	C(cudaErrorInvalidValue, 1)                                                                          \
 	C(cudaErrorMemoryAllocation, 2)                                                                      \
 	C(cudaErrorInitializationError, 3)                                                                   \
+	C(cudaErrorInvalidConfiguration, 9)                                                                  \
+	C(cudaErrorInvalidPitchValue, 12)                                                                    \
+	C(cudaErrorInvalidSymbol, 13)                                                                        \
 	C(cudaErrorInvalidMemcpyDirection, 21)                                                               \
 	C(cudaErrorInsufficientDriver, 35)                                                                   \
 	C(cudaErrorMissingConfiguration, 52)                                                                 \
 	C(cudaErrorInvalidDeviceFunction, 98)                                                                \
+	C(cudaErrorNoDevice, 100)                                                                            \
 	C(cudaErrorInvalidDevice, 101)                                                                       \
+	C(cudaErrorInvalidKernelImage, 200)                                                                  \
+	C(cudaErrorDeviceUninitialized, 201)                                                                 \
+	C(cudaErrorPeerAccessUnsupported, 217)                                                               \
+	C(cudaErrorFileNotFound, 301)                                                                        \
+	C(cudaErrorIllegalState, 401)                                                                        \
+	C(cudaErrorPeerAccessNotEnabled, 705)                                                                \
+	C(cudaErrorHostMemoryAlreadyRegistered, 712)                                                         \
+	C(cudaErrorHostMemoryNotRegistered, 713)                                                             \
 	C(cudaErrorInvalidResourceHandle, 400)                                                               \
 	C(cudaErrorNotReady, 600)                                                                            \
 	C(cudaErrorSymbolNotFound, 500)                                                                      \
 	C(cudaErrorNotSupported, 801)                                                                        \
+	C(cudaErrorStreamCaptureUnsupported, 900)                                                            \
+	C(cudaErrorStreamCaptureInvalidated, 901)                                                            \
+	C(cudaErrorStreamCaptureMerge, 902)                                                                  \
+	C(cudaErrorStreamCaptureUnmatched, 903)                                                              \
+	C(cudaErrorStreamCaptureUnjoined, 904)                                                               \
+	C(cudaErrorStreamCaptureImplicit, 906)                                                               \
+	C(cudaErrorCapturedEvent, 907)                                                                       \
+	C(cudaErrorGraphExecUpdateFailure, 910)                                                              \
 	C(cudaErrorUnknown, 999)                                                                             \
 	C(cudaMemcpyHostToHost, 0)                                                                           \
 	C(cudaMemcpyHostToDevice, 1)                                                                         \

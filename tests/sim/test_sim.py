@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The simulated accelerator itself: ABI, semantics, error codes, truth log, meeting of ranks."""
 import ctypes
+import glob
 import json
 import os
 import re
@@ -17,8 +18,9 @@ import simlib  # noqa: E402
 import truth  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-LIBRARIES = ("libcuda.so.1", "libcudart.so.13", "libnccl.so.2")
-TABLES = {"libcuda.so.1": "cuda.def", "libcudart.so.13": "cudart.def", "libnccl.so.2": "nccl.def"}
+LIBRARIES = ("libcuda.so.1", "libcudart.so.12", "libcudart.so.13", "libnccl.so.2")
+TABLES = {"libcuda.so.1": ("cuda.def",), "libcudart.so.12": ("cudart.def", "cudart12.def"),
+          "libcudart.so.13": ("cudart.def", "cudart13.def"), "libnccl.so.2": ("nccl.def",)}
 CUDA = os.environ.get("CUDA_HOME", "/usr/local/cuda")
 
 
@@ -28,11 +30,13 @@ def built():
                    stderr=subprocess.DEVNULL)
 
 
-def functions(table):
-    """Rows of a .def file: exported names."""
-    with open(os.path.join(HERE, "fronts", table)) as f:
-        text = f.read()
-    return re.findall(r"^F\((\w+),", text, re.M) + re.findall(r"^G\([^,]+, (\w+),", text, re.M)
+def functions(tables):
+    """Rows of .def files: exported names."""
+    text = ""
+    for table in tables:
+        with open(os.path.join(HERE, "fronts", table)) as f:
+            text += f.read()
+    return re.findall(r"^[FP]\((\w+),", text, re.M) + re.findall(r"^[GQ]\([^,]+, (\w+),", text, re.M)
 
 
 # ---- shape of the libraries ----
@@ -52,7 +56,7 @@ def first_instructions(library, n):
 
 
 @pytest.mark.skipif(not shutil.which("objdump") or os.uname().machine != "x86_64", reason="needs objdump on x86-64")
-@pytest.mark.parametrize("library,expected", [("libcuda.so.1", ["cmpl", "je", "jmp"]), ("libcudart.so.13", ["push"]),
+@pytest.mark.parametrize("library,expected", [("libcuda.so.1", ["cmpl", "je", "jmp"]), ("libcudart.so.12", ["push"]), ("libcudart.so.13", ["push"]),
                                               ("libnccl.so.2", ["push"])])
 def test_functions_begin_as_the_real_ones(library, expected):
     begins = first_instructions(library, len(expected))
@@ -71,11 +75,29 @@ def test_every_row_and_the_mark_are_exported(library):
         == b"simulated accelerator"
 
 
-@pytest.mark.skipif(not os.path.exists(os.path.join(CUDA, "include/cuda.h")), reason="no CUDA toolkit headers here")
-@pytest.mark.parametrize("front", ["cuda", "cudart", "nccl"])
-def test_abi_agrees_with_the_real_headers(front):
-    r = subprocess.run(["gcc", "-std=gnu11", "-D_GNU_SOURCE", "-DHB_SIM_REAL_HEADERS", "-w", "-fsyntax-only",
-                        "-I", os.path.join(CUDA, "include"), os.path.join(HERE, "fronts", front + ".c")],
+WHEEL = os.path.join(os.environ.get("HB_CACHE", "/var/cache/herschel-bpf-tests"), "vllm-gpu", "venv", "lib")
+
+
+def headers(version):
+    """Folder with the real headers of this CUDA version: of the toolkit, or of PyTorch's wheels."""
+    for folder in [os.path.join(CUDA, "include")] + glob.glob(
+            os.path.join(WHEEL, "python3.*", "site-packages", "nvidia", "cuda_runtime", "include")):
+        path = os.path.join(folder, "cuda.h")
+        if os.path.exists(path):
+            with open(path, errors="replace") as f:
+                if re.search(r"^#define CUDA_VERSION %d" % version, f.read(), re.M):
+                    return folder
+    return None
+
+
+@pytest.mark.parametrize("version", [12, 13])
+@pytest.mark.parametrize("source", ["fronts/cuda", "fronts/cudart", "core/device", "core/module"])
+def test_abi_agrees_with_the_real_headers(source, version):
+    folder = headers(version)
+    if not folder:
+        pytest.skip("no headers of CUDA %d here" % version)
+    r = subprocess.run(["gcc", "-std=gnu11", "-D_GNU_SOURCE", "-DHB_SIM_REAL_HEADERS", "-DHB_CUDART=%d" % version, "-w",
+                        "-fsyntax-only", "-I", folder, os.path.join(HERE, source + ".c")],
                        stderr=subprocess.PIPE, universal_newlines=True)
     assert r.returncode == 0, r.stderr
 
@@ -247,8 +269,8 @@ for bad in (P(0x77), P(s.value + 8), P(0xffffffffffffff00), e):
 assert rt.cudaEventRecord(s, s) == 400 and rt.cudaEventSynchronize(P(1)) == 400 and rt.cudaGraphLaunch(s, s) == 400
 assert rt.cudaStreamDestroy(s) == 0 and rt.cudaStreamSynchronize(s) == 400
 assert launch(None, 0x5555) == 98
-assert rt.cudaLaunchKernel(P(0x1000), Dim3(0, 1, 1), ONE, None, S(0), None) == 1
-assert rt.cudaLaunchKernel(P(0x1000), ONE, Dim3(2048, 1, 1), None, S(0), None) == 1
+assert rt.cudaLaunchKernel(P(0x1000), Dim3(0, 1, 1), ONE, None, S(0), None) == 9
+assert rt.cudaLaunchKernel(P(0x1000), ONE, Dim3(2048, 1, 1), None, S(0), None) == 9
 assert rt.cudaSetDevice(99) == 101 and rt.cudaSetDevice(-1) == 101
 assert cu.cuLaunchKernel(None, 1, 1, 1, 1, 1, 1, 0, None, None, None) == 400
 """)

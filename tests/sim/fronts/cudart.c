@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* libcudart.so.13: the runtime API, thin over the driver. Rows of cudart.def become exported functions at the
- * end. */
+/* libcudart.so.12 or .13, as HB_CUDART says: the runtime API, thin over the driver. Rows of cudart.def become
+ * exported functions at the end. */
 #include <stdlib.h>
 #include <string.h>
 #include "driver.h"
 
-#define F(name, params, args, stream, bytes) static cudaError_t do_##name params;
-#define G(type, name, params, args)	     static type do_##name params;
+#define F(name, params, args, stream, bytes)	   static cudaError_t do_##name params;
+#define P(name, params, args, stream, bytes, call) static cudaError_t do_##name params;
+#define G(type, name, params, args)		   static type do_##name params;
+#define Q					   G
 #include "cudart.def"
 #undef F
+#undef P
 #undef G
+#undef Q
 
 HB_SIM_MARK
 
@@ -76,11 +80,13 @@ struct image {
 	void *handle; /* what __cudaRegisterFatBinary returns the address of */
 	CUlibrary library;
 };
-struct kernel {
+struct kernel { /* or a variable: both are known by an address in the host's program */
 	const void *host;
 	char *name;
 	struct image *image;
 	CUkernel kernel;
+	CUdeviceptr variable;
+	size_t size; /* of a variable */
 };
 static struct kernel *kernels; /* open addressing, power of two */
 static size_t n_kernels, cap_kernels;
@@ -127,24 +133,37 @@ static void do___cudaUnregisterFatBinary(void **handle)
 	 * freed. */
 }
 
-static void do___cudaRegisterFunction(void **handle, const char *func, char *device_fun, const char *name,
-				      int limit, void *tid, void *bid, void *block_dim, void *grid_dim,
-				      int *warp_size)
+static void remember_symbol(void **handle, const void *host, const char *name, size_t size)
 {
 	struct kernel *k;
 
 	pthread_mutex_lock(&lock);
-	if (func && name && handle && (n_kernels * 2 < cap_kernels || grow())) {
-		k = slot(kernels, cap_kernels, func);
+	if (host && name && handle && (n_kernels * 2 < cap_kernels || grow())) {
+		k = slot(kernels, cap_kernels, host);
 		n_kernels += !k->host;
-		*k = (struct kernel){.host = func, .name = strdup(name), .image = (struct image *)handle};
+		*k = (struct kernel){
+		    .host = host, .name = strdup(name), .image = (struct image *)handle, .size = size};
 	}
 	pthread_mutex_unlock(&lock);
+}
+
+static void do___cudaRegisterFunction(void **handle, const char *func, char *device_fun, const char *name,
+				      int limit, void *tid, void *bid, void *block_dim, void *grid_dim,
+				      int *warp_size)
+{
+	remember_symbol(handle, func, name, 0);
 }
 
 static void do___cudaRegisterVar(void **handle, char *var, char *address, const char *name, int ext,
 				 size_t bytes, int constant, int global)
 {
+	remember_symbol(handle, var, name, bytes ? bytes : 1);
+}
+
+static void do___cudaRegisterManagedVar(void **handle, void **ptr, char *address, const char *name, int ext,
+					size_t bytes, int constant, int global)
+{
+	remember_symbol(handle, ptr, name, bytes ? bytes : 1);
 }
 
 static char do___cudaInitModule(void **handle)
@@ -152,14 +171,50 @@ static char do___cudaInitModule(void **handle)
 	return 1;
 }
 
+static CUresult load_image(struct image *im)
+{
+	static const char data[] = "simulated";
+
+	if (im->library)
+		return CUDA_SUCCESS;
+	return drv.cuLibraryLoadData(&im->library, data, NULL, NULL, 0, NULL, NULL, 0);
+}
+
 static CUresult load_kernel(struct kernel *k)
 {
-	static const char image[] = "simulated";
-	CUresult r = CUDA_SUCCESS;
+	CUresult r = load_image(k->image);
 
-	if (!k->image->library)
-		r = drv.cuLibraryLoadData(&k->image->library, image, NULL, NULL, 0, NULL, NULL, 0);
 	return r ? r : drv.cuLibraryGetKernel(&k->kernel, k->image->library, k->name);
+}
+
+/* Device address of a registered variable, allocated at the first question. */
+static cudaError_t find_variable(const void *host, CUdeviceptr *ptr, size_t *size)
+{
+	cudaError_t e = ready();
+	CUresult r = CUDA_SUCCESS;
+	struct kernel *k;
+	size_t room = 0;
+
+	if (e)
+		return e;
+	pthread_mutex_lock(&lock);
+	k = cap_kernels ? slot(kernels, cap_kernels, host) : NULL;
+	if (!k || !k->host || !k->size) {
+		pthread_mutex_unlock(&lock);
+		return cudaErrorInvalidSymbol;
+	}
+	if (!k->variable) {
+		r = load_image(k->image);
+		if (!r)
+			r = drv.cuLibraryGetGlobal(&k->variable, &room, k->image->library, k->name);
+		if (!r &&
+		    room < k->size) /* larger than what the driver gives one of which it knows nothing */
+			r = drv.cuMemAlloc_v2(&k->variable, k->size);
+	}
+	*ptr = k->variable;
+	*size = k->size;
+	pthread_mutex_unlock(&lock);
+	return (cudaError_t)r;
 }
 
 /* The driver's handle of a registered host function; others are passed on, for they may be handles already.
@@ -171,9 +226,9 @@ static cudaError_t find(const void *func, CUfunction *f)
 
 	pthread_mutex_lock(&lock);
 	k = cap_kernels ? slot(kernels, cap_kernels, func) : NULL;
-	if (k && k->host && !k->kernel)
+	if (k && k->host && !k->size && !k->kernel)
 		r = load_kernel(k);
-	*f = k && k->host ? (CUfunction)k->kernel : (CUfunction)(uintptr_t)func;
+	*f = k && k->host && !k->size ? (CUfunction)k->kernel : (CUfunction)(uintptr_t)func;
 	pthread_mutex_unlock(&lock);
 	return (cudaError_t)r;
 }
@@ -189,13 +244,16 @@ static cudaError_t find(const void *func, CUfunction *f)
 
 /* ---- launches ---- */
 
-static cudaError_t launched(CUresult r, CUfunction f)
+static cudaError_t launched(CUresult r, CUfunction f, dim3 grid, dim3 block)
 {
 	const char *name;
 
-	/* The runtime's own word for a function it does not know. */
+	/* The runtime's own words for a function it does not know and for sizes that cannot be. */
 	if (r == CUDA_ERROR_INVALID_HANDLE && drv.cuFuncGetName(&name, f))
 		return cudaErrorInvalidDeviceFunction;
+	if (r == CUDA_ERROR_INVALID_VALUE && (!grid.x || !grid.y || !grid.z || !block.x || !block.y ||
+					      !block.z || (u64)block.x * block.y * block.z > 1024))
+		return cudaErrorInvalidConfiguration;
 	return (cudaError_t)r;
 }
 
@@ -207,7 +265,18 @@ static cudaError_t do_cudaLaunchKernel(const void *func, dim3 grid, dim3 block, 
 	FIND(f, func);
 	return launched(drv.cuLaunchKernel(f, grid.x, grid.y, grid.z, block.x, block.y, block.z,
 					   (unsigned int)shared, stream, args, NULL),
-			f);
+			f, grid, block);
+}
+
+static cudaError_t do_cudaLaunchKernel_ptsz(const void *func, dim3 grid, dim3 block, void **args,
+					    size_t shared, cudaStream_t stream)
+{
+	CUfunction f;
+
+	FIND(f, func);
+	return launched(drv.cuLaunchKernel_ptsz(f, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+						(unsigned int)shared, stream, args, NULL),
+			f, grid, block);
 }
 
 static cudaError_t do_cudaLaunchCooperativeKernel(const void *func, dim3 grid, dim3 block, void **args,
@@ -218,7 +287,21 @@ static cudaError_t do_cudaLaunchCooperativeKernel(const void *func, dim3 grid, d
 	FIND(f, func);
 	return launched(drv.cuLaunchCooperativeKernel(f, grid.x, grid.y, grid.z, block.x, block.y, block.z,
 						      (unsigned int)shared, stream, args),
-			f);
+			f, grid, block);
+}
+
+static CUlaunchConfig plain_config(const cudaLaunchConfig_t *c)
+{
+	return (CUlaunchConfig){.gridDimX = c->gridDim.x,
+				.gridDimY = c->gridDim.y,
+				.gridDimZ = c->gridDim.z,
+				.blockDimX = c->blockDim.x,
+				.blockDimY = c->blockDim.y,
+				.blockDimZ = c->blockDim.z,
+				.sharedMemBytes = (unsigned int)c->dynamicSmemBytes,
+				.hStream = c->stream,
+				.attrs = (CUlaunchAttribute *)c->attrs,
+				.numAttrs = c->numAttrs};
 }
 
 static cudaError_t do_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *func, void **args)
@@ -229,15 +312,8 @@ static cudaError_t do_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, cons
 	if (!config)
 		return cudaErrorInvalidValue;
 	FIND(f, func);
-	c = (CUlaunchConfig){.gridDimX = config->gridDim.x,
-			     .gridDimY = config->gridDim.y,
-			     .gridDimZ = config->gridDim.z,
-			     .blockDimX = config->blockDim.x,
-			     .blockDimY = config->blockDim.y,
-			     .blockDimZ = config->blockDim.z,
-			     .sharedMemBytes = (unsigned int)config->dynamicSmemBytes,
-			     .hStream = config->stream};
-	return launched(drv.cuLaunchKernelEx(&c, f, args, NULL), f);
+	c = plain_config(config);
+	return launched(drv.cuLaunchKernelEx(&c, f, args, NULL), f, config->gridDim, config->blockDim);
 }
 
 static cudaError_t do___cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args,
@@ -312,6 +388,96 @@ static cudaError_t do_cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks,
 	DRIVER(cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, f, block_size, shared));
 }
 
+static cudaError_t do_cudaFuncGetAttributes(struct cudaFuncAttributes *a, const void *func)
+{
+	const struct {
+		int attribute;
+		int *value;
+	} ints[] = {{CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &a->maxThreadsPerBlock},
+		    {CU_FUNC_ATTRIBUTE_NUM_REGS, &a->numRegs},
+		    {CU_FUNC_ATTRIBUTE_PTX_VERSION, &a->ptxVersion},
+		    {CU_FUNC_ATTRIBUTE_BINARY_VERSION, &a->binaryVersion},
+		    {CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, &a->maxDynamicSharedSizeBytes}};
+	CUresult r = CUDA_SUCCESS;
+	CUfunction f;
+	int shared = 0;
+
+	if (!a)
+		return cudaErrorInvalidValue;
+	FIND(f, func);
+	memset(a, 0, sizeof(*a));
+	for (size_t i = 0; i < sizeof(ints) / sizeof(*ints) && !r; i++)
+		r = drv.cuFuncGetAttribute(ints[i].value, (CUfunction_attribute)ints[i].attribute, f);
+	if (!r)
+		r = drv.cuFuncGetAttribute(&shared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, f);
+	a->sharedSizeBytes = (size_t)shared;
+	return r == CUDA_ERROR_INVALID_HANDLE ? cudaErrorInvalidDeviceFunction : (cudaError_t)r;
+}
+
+static cudaError_t do_cudaFuncSetCacheConfig(const void *func, enum cudaFuncCache config)
+{
+	CUfunction f;
+
+	FIND(f, func);
+	DRIVER(cuFuncSetCacheConfig(f, (CUfunc_cache)config));
+}
+
+static cudaError_t do_cudaFuncGetName(const char **name, const void *func)
+{
+	CUfunction f;
+
+	FIND(f, func);
+	DRIVER(cuFuncGetName(name, f));
+}
+
+static cudaError_t do_cudaGetFuncBySymbol(cudaFunction_t *function, const void *func)
+{
+	if (!function)
+		return cudaErrorInvalidValue;
+	FIND(*function, func);
+	return cudaSuccess;
+}
+
+static cudaError_t do_cudaGetKernel(cudaKernel_t *kernel, const void *func)
+{
+	return do___cudaGetKernel(kernel, func);
+}
+
+static cudaError_t do_cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const void *func, int blocks,
+								int block_size)
+{
+	CUfunction f;
+
+	FIND(f, func);
+	DRIVER(cuOccupancyAvailableDynamicSMemPerBlock(bytes, f, blocks, block_size));
+}
+
+static cudaError_t do_cudaOccupancyMaxPotentialClusterSize(int *size, const void *func,
+							   const cudaLaunchConfig_t *config)
+{
+	CUlaunchConfig c;
+	CUfunction f;
+
+	if (!config)
+		return cudaErrorInvalidValue;
+	FIND(f, func);
+	c = plain_config(config);
+	DRIVER(cuOccupancyMaxPotentialClusterSize(size, f, &c));
+}
+
+static cudaError_t do_cudaOccupancyMaxActiveClusters(int *n, const void *func,
+						     const cudaLaunchConfig_t *config)
+{
+	CUlaunchConfig c;
+	CUfunction f;
+
+	if (!config)
+		return cudaErrorInvalidValue;
+	FIND(f, func);
+	c = plain_config(config);
+	DRIVER(cuOccupancyMaxActiveClusters(n, f, &c));
+}
+
 static cudaError_t do_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, const void *func,
 									     int block_size, size_t shared,
 									     unsigned int flags)
@@ -320,14 +486,37 @@ static cudaError_t do_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int
 }
 
 #include "cudart_calls.h"
+#include "cudart_device.h"
+#include "cudart_copy.h"
+#include "cudart_graph.h"
+
+#define F(name, params, args, stream, bytes)
+#define P(name, params, args, stream, bytes, call)                                                           \
+	static cudaError_t do_##name params                                                                  \
+	{                                                                                                    \
+		READY();                                                                                     \
+		DRIVER(call);                                                                                \
+	}
+#define G(type, name, params, args)
+#define Q G
+#include "cudart.def"
+#undef F
+#undef P
+#undef G
+#undef Q
 
 /* ---- what the linker sees ---- */
 
+#define HB_ID_P_(name, params, args, stream, bytes, call)   ID_##name,
+#define HB_NAME_P_(name, params, args, stream, bytes, call) #name,
 enum {
 #define F			    HB_ID_
+#define P			    HB_ID_P_
 #define G(type, name, params, args) ID_##name,
+#define Q(type, name, params, args)
 #include "cudart.def"
 #undef F
+#undef P
 #undef G
 	N_FUNCTIONS
 };
@@ -336,10 +525,13 @@ static u32 hb_front_register(const struct hb_sim_core *c)
 {
 	static const char *const names[] = {
 #define F			    HB_NAME_
+#define P			    HB_NAME_P_
 #define G(type, name, params, args) #name,
 #include "cudart.def"
 #undef F
+#undef P
 #undef G
+#undef Q
 	};
 
 	return c->register_names(HB_RUNTIME, names, N_FUNCTIONS);
@@ -352,19 +544,20 @@ static void remember(cudaError_t r)
 }
 
 #define IS_ERROR_QUERY(id) ((int)(id) == ID_cudaGetLastError || (int)(id) == ID_cudaPeekAtLastError)
-#define F(name, params, args, stream, bytes)                                                                 \
+#define F(name, params, args, stream_, bytes)                                                                \
 	HB_EXPORT cudaError_t name params;                                                                   \
 	cudaError_t name params                                                                              \
 	{                                                                                                    \
-		struct hb_call c;                                                                            \
-		cudaError_t r;                                                                               \
-		hb_front_enter(&c, ID_##name);                                                               \
-		r = do_##name args;                                                                          \
+		struct hb_call hb_c;                                                                         \
+		cudaError_t hb_r;                                                                            \
+		hb_front_enter(&hb_c, ID_##name);                                                            \
+		hb_r = do_##name args;                                                                       \
 		if (!IS_ERROR_QUERY(ID_##name))                                                              \
-			remember(r);                                                                         \
-		hb_front_leave(&c, (s32)r, HB_H(stream), bytes);                                             \
-		return r;                                                                                    \
+			remember(hb_r);                                                                      \
+		hb_front_leave(&hb_c, (s32)hb_r, HB_H(stream_), bytes);                                      \
+		return hb_r;                                                                                 \
 	}
+#define P(name, params, args, stream_, bytes, call) F(name, params, args, stream_, bytes)
 /* Their results are no codes and are not logged. */
 #define G(type, name, params, args)                                                                          \
 	static void leave_##name(struct hb_call *c)                                                          \
@@ -374,8 +567,21 @@ static void remember(cudaError_t r)
 	HB_EXPORT type name params;                                                                          \
 	type name params                                                                                     \
 	{                                                                                                    \
-		__attribute__((cleanup(leave_##name))) struct hb_call c;                                     \
-		hb_front_enter(&c, ID_##name);                                                               \
+		__attribute__((cleanup(leave_##name))) struct hb_call hb_c;                                  \
+		hb_front_enter(&hb_c, ID_##name);                                                            \
+		return do_##name args;                                                                       \
+	}
+/* Some of them are empty: like the real ones they have a frame all the same. */
+#ifdef __x86_64__
+#define NEEDS_FRAME() __asm__ volatile("" ::: "rbx")
+#else
+#define NEEDS_FRAME()
+#endif
+#define Q(type, name, params, args)                                                                          \
+	HB_EXPORT type name params;                                                                          \
+	type name params                                                                                     \
+	{                                                                                                    \
+		NEEDS_FRAME();                                                                               \
 		return do_##name args;                                                                       \
 	}
 #include "cudart.def"

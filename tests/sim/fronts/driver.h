@@ -10,6 +10,9 @@
 #include <pthread.h>
 #include "front.h"
 
+/* Asked for with this one, a plain name means its first form: later ones are asked for by their own names. */
+#define OLD_VERSION 10000
+
 struct hb_driver {
 #define F(name, params, args, stream, bytes) CUresult(*name) params;
 #include "cuda.def"
@@ -47,7 +50,7 @@ static void load_driver(void)
 	if (core)
 		core->nest(1);
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		get(names[i], &slot[i], HB_ABI_CUDA_VERSION, 0, NULL);
+		get(names[i], &slot[i], OLD_VERSION, 0, NULL);
 	if (core)
 		core->nest(-1);
 	have_driver = true;
