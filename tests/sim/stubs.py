@@ -5,7 +5,7 @@
     stubs.py KIND REAL OURS > FILE.c
 
 REAL is the real library, or for libraries that nobody has installed the header that declares its functions
-(cuda.h, nvml.h). OURS is our library built without stubs. KIND is a row of KINDS. Lists of names are taken at
+(cuda.h, nvml.h), or a binding in Python that names them (pynvml.py). OURS is our library built without stubs. KIND is a row of KINDS. Lists of names are taken at
 build time and never kept in the repository.
 """
 import re
@@ -47,6 +47,9 @@ def of_header(path, pattern):
 
 def functions(kind, path):
     pattern = KINDS[kind][2]
+    if path.endswith(".py"):
+        with open(path, errors="replace") as f:
+            return set(re.findall(r"_nvmlGetFunctionPointer\(\"(nvml[A-Z]\w*)\"\)", f.read()))
     if pattern and path.endswith(".h"):
         return of_header(path, pattern)
     return of_library(path)
@@ -55,6 +58,8 @@ def functions(kind, path):
 def source(kind, real, ours):
     layer, code, _ = KINDS[kind]
     names = sorted(functions(kind, real) - of_library(ours))
+    if not names:
+        return "/* Nothing is missing of %s. */\n" % real
     out = ["/* Written by stubs.py from %s: do not keep. */" % real, "#define HB_STUB_LAYER %s" % layer,
            "#define HB_STUB_RESULT %d" % code]
     if kind == "cuda":
