@@ -40,8 +40,8 @@ static CUresult do_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!hb_device__valid(prop->location.id))
 		return CUDA_ERROR_INVALID_DEVICE;
-	if (prop->requestedHandleTypes)
-		return CUDA_ERROR_NOT_SUPPORTED; /* memory of other processes is not simulated */
+	if ((int)prop->requestedHandleTypes & ~1)
+		return CUDA_ERROR_NOT_SUPPORTED; /* file descriptors may be asked for, but are not given */
 	r = hb_virtual__create(size, prop->location.id, &p);
 	if (!r)
 		*handle = HB_H(p);
