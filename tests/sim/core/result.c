@@ -23,7 +23,7 @@ static struct device {
 } devices[MAX_DEVICES];
 
 static u64 vocabulary = 500, state;
-static bool off;
+static bool off, narrow;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void configure(void)
@@ -35,6 +35,7 @@ static void configure(void)
 		vocabulary = strtoull(vocab, NULL, 0);
 	state = seed ? strtoull(seed, NULL, 0) : 0;
 	off = mode && !strcmp(mode, "memory");
+	narrow = mode && !strcmp(mode, "int32");
 }
 
 static u32 number(void)
@@ -94,7 +95,7 @@ bool hb_result__give(int device, const struct hb_work *w)
 {
 	struct device *d = &devices[device];
 	char *out = (char *)(uintptr_t)w->dst;
-	u64 at = 0;
+	u64 width;
 
 	pthread_once(&once, configure);
 	if (off || w->bytes > MAX_BYTES || known(d, w->src, w->bytes))
@@ -105,7 +106,8 @@ bool hb_result__give(int device, const struct hb_work *w)
 	if (!d->number || d->kernels >= STEP)
 		d->number = number();
 	d->kernels = 0;
-	for (; at + 8 <= w->bytes || (at == 0 && w->bytes == 4); at += 8)
+	width = narrow || w->bytes % 8 == 4 ? 4 : 8;
+	for (u64 at = 0; at + width <= w->bytes; at += width)
 		memcpy(out + at, &d->number, sizeof(d->number));
 	return true;
 }
