@@ -100,6 +100,11 @@ def test_the_seed_decides():
     assert a == b != c
 
 
+def test_narrow_numbers_can_be_asked_for():
+    got = struct.unpack("<8i", values("launch(s); show(get(32))", HB_SIM_RESULTS="int32")[0])
+    assert 5 <= got[0] < 500 and len(set(got)) == 1
+
+
 def test_memory_can_be_asked_for():
     got, = values("put(64); launch(s); show(get(64))", HB_SIM_RESULTS="memory")
     assert got == b"\7" * 64

@@ -4,7 +4,8 @@
  * from a device to the host whose source no copy or fill wrote since the device's last kernel gives results
  * instead of memory: 8-byte words with a number in [5, HB_SIM_VOCAB) (default 500). The upper half of a word
  * is 0, so that it is a token id as int64 and as a pair of int32 (the other one is token 0), and as floats
- * about 0. A single int32 is such a number, too; other bytes beyond whole words are 0.
+ * about 0. What is an odd number of int32 consists of such numbers only, and so is everything with
+ * HB_SIM_RESULTS=int32 (for an engine that reads its token ids so). Bytes beyond whole words are 0.
  *
  * All words are the same until the device has run 8 kernels more, a step, for what is read of one step
  * belongs together: the token that was sampled must be among those whose probabilities are read. The numbers
