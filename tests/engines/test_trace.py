@@ -11,9 +11,9 @@ from lib.processes import alive, wait_for
 GRAPHS = [pytest.param("vllm-graphs", id="graphs"), pytest.param("vllm-tp2", id="tp2")]
 # cuBLAS with ends, so that launches can be seen to lie inside.
 CUBLAS = """api cublas
-libcublas.so*    cublasGemm*   other  library  return  nothrow
-libcublas.so*    cublas[A-Z]gemm*   other  library  return  nothrow
-libcublasLt.so*  cublasLtMatmul    other  library  return  nothrow
+libcublas.so*    cublasGemm*     other  library  return  nothrow
+libcublas.so*    cublasSgemm*    other  library  return  nothrow
+libcublasLt.so*  cublasLtMatmul  other  library  return  nothrow
 """
 
 

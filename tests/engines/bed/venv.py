@@ -5,6 +5,7 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -91,7 +92,7 @@ class View:
                               stderr=subprocess.PIPE, text=True, timeout=300)
         if done.returncode != 0:
             raise RuntimeError(f"{LAY} failed: {(done.stderr or done.stdout).strip()[-2000:]}")
-        self._env = dict(line.removeprefix("export ").split("=", 1) for line in done.stdout.splitlines() if "=" in line)
+        self._env = dict(word.split("=", 1) for word in shlex.split(done.stdout) if "=" in word)
 
     def environment(self):
         return {**self._env, "HOME": self.home, "XDG_CACHE_HOME": os.path.join(self.home, ".cache"),
