@@ -188,6 +188,7 @@ struct hb_ctx {
 	bool primary, active;
 	struct hb_stream *streams; /* all that were made in it */
 	struct hb_stream *legacy;  /* the NULL stream */
+	u32 blocking;		   /* streams that the NULL stream waits for */
 };
 
 void hb_lock(void);

@@ -78,6 +78,7 @@ CUresult hb_stream__create(u32 flags, int priority, struct hb_stream **out)
 	s->priority = priority;
 	hb_lock();
 	s->serial = ++last_serial;
+	ctx->blocking += !(flags & CU_STREAM_NON_BLOCKING);
 	s->next = ctx->streams;
 	ctx->streams = s;
 	hb_unlock();
@@ -95,8 +96,10 @@ CUresult hb_stream__destroy(struct hb_stream *s)
 	hb_lock();
 	for (p = &s->ctx->streams; *p && *p != s; p = &(*p)->next)
 		;
-	if (*p)
+	if (*p) {
 		*p = s->next;
+		s->ctx->blocking -= !(s->flags & CU_STREAM_NON_BLOCKING);
+	}
 	queue = s->queue;
 	s->queue = NULL;
 	hb_unlock();
@@ -136,7 +139,7 @@ void hb_stream__start(struct hb_stream *s, u64 now)
 	struct hb_ctx *ctx = s->ctx;
 
 	if (s == ctx->legacy) {
-		for (struct hb_stream *t = ctx->streams; t; t = t->next)
+		for (struct hb_stream *t = ctx->blocking ? ctx->streams : NULL; t; t = t->next)
 			if (!(t->flags & CU_STREAM_NON_BLOCKING))
 				hb_moment__join(&s->tail, &t->tail);
 	} else if (!(s->flags & CU_STREAM_NON_BLOCKING)) {
