@@ -8,6 +8,7 @@ REAL is the real library, or for libraries that nobody has installed the header 
 (cuda.h, nvml.h), or a binding in Python that names them (pynvml.py). OURS is our library built without stubs. KIND is a row of KINDS. Lists of names are taken at
 build time and never kept in the repository.
 """
+import os
 import re
 import subprocess
 import sys
@@ -59,8 +60,8 @@ def source(kind, real, ours):
     layer, code, _ = KINDS[kind]
     names = sorted(functions(kind, real) - of_library(ours))
     if not names:
-        return "/* Nothing is missing of %s. */\n" % real
-    out = ["/* Written by stubs.py from %s: do not keep. */" % real, "#define HB_STUB_LAYER %s" % layer,
+        return "/* Nothing is missing of %s. */\n" % os.path.basename(real)
+    out = ["/* Written by stubs.py from %s: do not keep. */" % os.path.basename(real), "#define HB_STUB_LAYER %s" % layer,
            "#define HB_STUB_RESULT %d" % code]
     if kind == "cuda":
         out += ["#define HB_STUB_OF_DRIVER", '#include "entry.h"']
