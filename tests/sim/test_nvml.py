@@ -131,6 +131,24 @@ assert nv.nvmlDeviceGetIndex(good, None) == 2
 """)
 
 
+def test_clocks_follow_the_planted_fault(tmp_path):
+    faults = tmp_path / "faults"
+    run("""
+nv.nvmlInit_v2()
+clock = lambda i, kind=1: number("nvmlDeviceGetClockInfo", device(i), kind)
+reasons = lambda i: number("nvmlDeviceGetCurrentClocksThrottleReasons", device(i), t=Q)
+path = os.environ["HB_SIM_FAULTS"]
+assert clock(0) == 1980 and reasons(0) == 0                # no file, no fault
+open(path, "w").write("# clock_throttled factor=9\\n  clock_throttled factor=2 device=1\\nslow_rank rank=0 factor=3\\n")
+assert clock(0) == 1980 and clock(1) == 990 and reasons(0) == 0 and reasons(1) == 0x20 and clock(1, 2) == 2619
+assert number("nvmlDeviceGetMaxClockInfo", device(1), 1) == 1980
+open(path, "w").write("clock_throttled factor=3\\n")
+assert clock(0) == clock(7) == 660
+os.unlink(path)
+assert clock(1) == 1980 and reasons(1) == 0
+""", HB_SIM_FAULTS=faults)
+
+
 @pytest.mark.parametrize("ready", [False, True])
 def test_no_function_dies_of_empty_arguments(ready):
     text = subprocess.run(["nm", "-D", "--defined-only", os.path.join(simlib.LIB, "libnvidia-ml.so.1")], check=True,

@@ -25,13 +25,14 @@ enum {
 	NVML_TOPOLOGY_SYSTEM = 50,
 };
 
-#define DRIVER_VERSION "570.86.15"
-#define NVML_VERSION   "12.570.86.15"
-#define DEVICE_NAME    "Simulated H100 80GB"
-#define POWER_LIMIT    700000 /* mW */
-#define FIRST_BUS      4      /* as the driver numbers them (device.c) */
-#define MAX_DEVICES    64
-#define RESERVED       (512ull << 20) /* of the driver and its firmware */
+#define DRIVER_VERSION	    "570.86.15"
+#define NVML_VERSION	    "12.570.86.15"
+#define DEVICE_NAME	    "Simulated H100 80GB"
+#define POWER_LIMIT	    700000 /* mW */
+#define FIRST_BUS	    4	   /* as the driver numbers them (device.c) */
+#define MAX_DEVICES	    64
+#define SW_THERMAL_SLOWDOWN 0x20
+#define RESERVED	    (512ull << 20) /* of the driver and its firmware */
 
 typedef int nvmlReturn_t;
 typedef struct nvmlDevice_st {
@@ -98,6 +99,30 @@ static void load_settings(void)
 	find_setting(buf, "devices", &devices_wanted);
 	find_setting(buf, "memory", &memory);
 	n_devices = (u32)(devices_wanted < MAX_DEVICES ? devices_wanted : MAX_DEVICES);
+}
+
+/* What the planted fault clock_throttled (core/fault.h) divides the clock of a device by; 1 without it. */
+static double throttled(int index)
+{
+	const char *path = getenv("HB_SIM_FAULTS");
+	FILE *f = path ? fopen(path, "re") : NULL;
+	double factor = 1;
+	char line[512];
+
+	while (f && fgets(line, sizeof(line), f)) {
+		const char *start = line + strspn(line, " \t"), *by, *device;
+
+		line[strcspn(line, "#\n")] = 0;
+		if (strncmp(start, "clock_throttled", 15))
+			continue;
+		by = strstr(start, "factor=");
+		device = strstr(start, "device=");
+		if (by && (!device || atoi(device + 7) == index))
+			factor = strtod(by + 7, NULL);
+	}
+	if (f)
+		fclose(f);
+	return factor >= 1 ? factor : 1;
 }
 
 /* ---- the truth log, where there is one ---- */
@@ -348,14 +373,30 @@ static nvmlReturn_t utilization(nvmlDevice_t d, nvmlUtilization_t *out)
 	return r;
 }
 
-/* Graphics, multiprocessors, memory, video: MHz */
-static nvmlReturn_t clock_of(nvmlDevice_t d, int type, unsigned int *mhz)
+enum { MHZ_GRAPHICS = 1980, MHZ_MEMORY = 2619, MHZ_VIDEO = 1545 };
+
+static nvmlReturn_t max_clock_of(nvmlDevice_t d, int type, unsigned int *mhz)
 {
-	static const int clocks[] = {1980, 1980, 2619, 1545};
+	static const int clocks[] = {MHZ_GRAPHICS, MHZ_GRAPHICS, MHZ_MEMORY, MHZ_VIDEO};
 
 	if (type < 0 || type > 3)
 		return NVML_ERROR_INVALID_ARGUMENT;
 	return of_device(d, (int *)mhz, clocks[type]);
+}
+
+static nvmlReturn_t clock_of(nvmlDevice_t d, int type, unsigned int *mhz)
+{
+	nvmlReturn_t r = max_clock_of(d, type, mhz);
+
+	if (!r && type < 2)
+		*mhz = (unsigned int)(MHZ_GRAPHICS / throttled(index_of(d)));
+	return r;
+}
+
+/* A hot card: software has lowered its clock. */
+static nvmlReturn_t throttle_reasons(nvmlDevice_t d, unsigned long long *reasons)
+{
+	return wide(d, reasons, throttled(index_of(d)) > 1 ? SW_THERMAL_SLOWDOWN : 0);
 }
 
 static nvmlReturn_t energy(nvmlDevice_t d, unsigned long long *mj)
