@@ -202,9 +202,16 @@ static cudaError_t do_cudaDeviceDisablePeerAccess(int peer)
 static const struct {
 	short bytes, at, attribute;
 } members[] = {
-#define R(member, bytes, at12, at13, attribute) {bytes, HB_CUDART == 12 ? at12 : at13, attribute},
+#if HB_CUDART == 12
+#define R(member, bytes, at12, at13, attribute) {bytes, at12, attribute},
+#define R12(member, bytes, at, attribute)	{bytes, at, attribute},
+#else
+#define R(member, bytes, at12, at13, attribute) {bytes, at13, attribute},
+#define R12(member, bytes, at, attribute)
+#endif
 #include "props.def"
 #undef R
+#undef R12
 };
 
 #define PROP_SIZE	  (HB_CUDART == 12 ? 1032 : 1008)
@@ -215,15 +222,20 @@ _Static_assert(sizeof(struct cudaDeviceProp) == PROP_SIZE &&
 		   offsetof(struct cudaDeviceProp, uuid) == PROP_UUID &&
 		   offsetof(struct cudaDeviceProp, totalGlobalMem) == PROP_TOTAL_MEMORY,
 	       "cudaDeviceProp");
+#define CHECK_AT(member, bytes, at)                                                                          \
+	_Static_assert(offsetof(struct cudaDeviceProp, member) == (at) &&                                    \
+			   sizeof(((struct cudaDeviceProp *)0)->member) == (bytes),                          \
+		       #member);
 #if HB_CUDART == 12
-#define R(member, bytes, at12, at13, attribute)                                                              \
-	_Static_assert(offsetof(struct cudaDeviceProp, member) == (at12), #member);
+#define R(member, bytes, at12, at13, attribute) CHECK_AT(member, bytes, at12)
+#define R12(member, bytes, at, attribute)	CHECK_AT(member, bytes, at)
 #else
-#define CHECK_AT(member, at)			_Static_assert(offsetof(struct cudaDeviceProp, member) == (at), #member);
-#define R(member, bytes, at12, at13, attribute) _Static_assert((at13) == -1 || (at13) > 255, #member);
+#define R(member, bytes, at12, at13, attribute) CHECK_AT(member, bytes, at13)
+#define R12(member, bytes, at, attribute)
 #endif
 #include "props.def"
 #undef R
+#undef R12
 #endif
 
 static cudaError_t get_properties(struct cudaDeviceProp *prop, int device)
@@ -235,19 +247,18 @@ static cudaError_t get_properties(struct cudaDeviceProp *prop, int device)
 	READY();
 	if (!prop)
 		return cudaErrorInvalidValue;
+	r = drv.cuDeviceTotalMem_v2(&total, device);
+	if (r)
+		return (cudaError_t)r;
 	memset(out, 0, PROP_SIZE);
 	r = drv.cuDeviceGetName(out, 256, device);
 	if (!r)
 		r = drv.cuDeviceGetUuid_v2((CUuuid *)(out + PROP_UUID), device);
-	if (!r)
-		r = drv.cuDeviceTotalMem_v2(&total, device);
 	memcpy(out + PROP_TOTAL_MEMORY, &total, sizeof(total));
 	for (size_t i = 0; i < sizeof(members) / sizeof(*members) && !r; i++) {
 		int value = 0;
 		size_t wide;
 
-		if (members[i].at < 0)
-			continue;
 		r = drv.cuDeviceGetAttribute(&value, (CUdevice_attribute)members[i].attribute, device);
 		wide = (size_t)value;
 		memcpy(out + members[i].at, &wide, (size_t)members[i].bytes);
