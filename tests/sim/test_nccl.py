@@ -156,6 +156,70 @@ assert nc.ncclRedOpDestroy(0, comm) == 4 and reduce_on(comm, op=99) == 4
         "ReduceScatter_Prod_i64", "AllGather")}
 
 
+VALUES = MORE + """
+import struct
+other = out(rt.cudaMalloc, S(4096))
+def put(values, at=0, to=None, fmt="q"):
+    b = struct.pack("%d%s" % (len(values), fmt), *values)
+    assert rt.cudaMemcpyAsync(P((to or buf).value + at), b, S(len(b)), 1, s) == 0
+def got(n, at=0, frm=None, fmt="q"):
+    b = C.create_string_buffer(n * struct.calcsize(fmt))
+    assert rt.cudaMemcpyAsync(b, P((frm or buf).value + at), S(len(b)), 2, s) == 0
+    sync()
+    return list(struct.unpack("%d%s" % (n, fmt), b.raw))
+I64, F32, SUM, MAX, AVG = 4, 7, 0, 2, 4
+"""
+
+
+def test_what_all_ranks_agree_on_is_known_after_a_collective():
+    ranks(VALUES + """
+put([7, 8]); assert nc.ncclAllReduce(buf, other, S(2), I64, SUM, comm, s) == 0
+assert got(2, frm=other) == [7 * ranks, 8 * ranks]
+put([7, 8]); assert nc.ncclAllReduce(buf, buf, S(2), I64, MAX, comm, s) == 0 and got(2) == [7, 8]
+put([1.5], fmt="f"); assert nc.ncclAllReduce(buf, buf, S(1), F32, SUM, comm, s) == 0 and got(1, fmt="f") == [1.5 * ranks]
+put([1.5], fmt="f"); assert nc.ncclAllReduce(buf, buf, S(1), F32, AVG, comm, s) == 0 and got(1, fmt="f") == [1.5]
+put([435, 6]); assert nc.ncclAllGather(buf, other, S(2), I64, comm, s) == 0 and got(2 * ranks, frm=other) == [435, 6] * ranks
+put([9], 8 * rank, other); assert nc.ncclAllGather(P(other.value + 8 * rank), other, S(1), I64, comm, s) == 0    # in place
+assert got(ranks, frm=other) == [9] * ranks
+put(range(ranks)); assert nc.ncclReduceScatter(buf, other, S(1), I64, SUM, comm, s) == 0
+assert got(1, frm=other) == [rank * ranks]
+put(range(ranks)); assert nc.ncclAlltoAll(buf, other, S(1), I64, comm, s) == 0 and got(ranks, frm=other) == [rank] * ranks
+put([3]); assert nc.ncclBcast(buf, S(1), I64, 0, comm, s) == 0 and got(1) == [3]
+""", 3)
+
+
+def test_what_kernels_computed_stays_unknown_and_so_does_what_is_large_or_grouped():
+    ranks(VALUES + """
+register(0x1000, b"k")
+token = lambda v: all(5 <= x < 500 for x in v)
+put([7]); launch(s); assert nc.ncclAllReduce(buf, buf, S(1), I64, SUM, comm, s) == 0 and token(got(1))
+put([7] * 16384); assert nc.ncclAllReduce(buf, buf, S(16384), I64, SUM, comm, s) == 0 and token(got(1))
+put([7]); nc.ncclGroupStart(); reduce_on(comm, 1, SUM, I64); reduce_on(comm, 1, SUM, I64)
+assert nc.ncclGroupEnd() == 0 and token(got(1))
+for bad in (P(8), P(buf.value + (1 << 40)), None):      # never read: nothing of ours is there
+    assert nc.ncclAllReduce(bad, bad, S(64), I64, SUM, comm, s) == 0 and nc.ncclAllGather(buf, bad, S(64), I64, comm, s) == 0
+sync()
+""")
+
+
+def test_ranks_that_one_process_holds_are_known_to_planted_faults(tmp_path):
+    (tmp_path / "faults").write_text("slow_rank rank=1 delay_us=60000\n")
+    simlib.run(SINGLE + """
+cs = (P * 2)()
+assert nc.ncclCommInitAll(cs, 2, (C.c_int * 2)(5, 6)) == 0      # ranks 0 and 1 are devices 5 and 6
+streams = []
+for i in (5, 6):
+    rt.cudaSetDevice(i); streams.append(stream())
+t = time.monotonic_ns()
+nc.ncclGroupStart()
+for c, st in zip(cs, streams):
+    assert nc.ncclAllReduce(buf, buf, S(8), 7, 0, P(c), st) == 0
+assert nc.ncclGroupEnd() == 0
+rt.cudaSetDevice(5); rt.cudaStreamSynchronize(streams[0])
+assert time.monotonic_ns() - t >= 60000000
+""", HB_SIM_FAULTS=tmp_path / "faults")
+
+
 def test_bytes_of_an_operation_are_logged(tmp_path):
     ranks("all_reduce(1000)\nsync()", HB_SIM_TRUTH=tmp_path)
     calls = truth.read(str(tmp_path)).calls("ncclAllReduce")

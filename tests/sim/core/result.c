@@ -91,6 +91,11 @@ void hb_result__copied(int device, const struct hb_work *w)
 		hb_result__written(device, w->dst, w->bytes);
 }
 
+bool hb_result__known(int device, u64 addr, u64 bytes)
+{
+	return known(&devices[device], addr, bytes);
+}
+
 bool hb_result__give(int device, const struct hb_work *w)
 {
 	struct device *d = &devices[device];

@@ -26,6 +26,7 @@
 void hb_result__kernel(int device, bool zero); /* a kernel runs: what was written is no longer known */
 void hb_result__written(int device, u64 addr, u64 bytes);
 void hb_result__copied(int device, const struct hb_work *w); /* device to device */
+bool hb_result__known(int device, u64 addr, u64 bytes);	     /* any of it */
 bool hb_result__give(int device, const struct hb_work *w);   /* filled in w->dst; false: copy the memory */
 
 #endif

@@ -170,11 +170,18 @@ struct hb_coll_op {
 	u32 chan, pad;
 	u64 cost;
 };
+enum hb_number { HB_NUMBER_OTHER, HB_NUMBER_U32, HB_NUMBER_U64, HB_NUMBER_F32, HB_NUMBER_F64 };
+struct hb_coll_value { /* what it leaves in memory (coll.h): `copies` times `bytes`, one after the other */
+	u64 from, to, bytes; /* 0: nothing */
+	u32 copies, times;   /* times: a sum of so many equal parts */
+	enum hb_number number;
+};
 struct hb_coll {
 	u64 magic;
 	struct hb_rdv *rdv;
 	u32 n, pad;
 	struct hb_coll_op op[HB_COLL_OPS];
+	struct hb_coll_value value; /* of one operation alone */
 };
 
 /* ---- devices and contexts (device.c) ---- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include <stdlib.h>
 #include <string.h>
+#include "coll.h"
 #include "fault.h"
 #include "hostfn.h"
 #include "kernel.h"
@@ -243,7 +244,7 @@ static struct hb_moment apply_collective(struct hb_stream *s, const struct hb_wo
 			s->tail = m;
 	}
 	hb_moment__advance(&s->tail, s->now, w->cost);
-	hb_result__kernel(s->ctx->device, false);
+	hb_coll__run(s->ctx->device, c);
 	worked[s->ctx->device] = true;
 	return start;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "../core/fault.h"
 #include "entry.h"
+#include "../core/coll.h"
 #include "front.h"
 
 #define F(name, params, args, stream, bytes) static CUresult do_##name params;

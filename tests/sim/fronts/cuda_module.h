@@ -352,6 +352,7 @@ static CUresult launch(const struct launch *l)
 	if (c && c->magic == HB_COLL_MAGIC) {
 		w.op = HB_OP_COLL;
 		w.coll = c;
+		hb_coll__check(c);
 	}
 	r = hb_stream__enqueue(s, &w);
 	hb_costs__spin(since, hb_costs.launch_ns);

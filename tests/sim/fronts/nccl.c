@@ -2,7 +2,8 @@
 /*
  * libnccl.so.2: communicators over the meeting of ranks in the core. As in the real library an operation is a
  * kernel launched through the driver (cuLaunchKernelEx), one for all operations of a group on one stream.
- * Data are not exchanged: kernels of the simulated accelerator compute nothing.
+ * Data are not exchanged: kernels of the simulated accelerator compute nothing. What small results are
+ * instead: core/coll.h.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -157,6 +158,7 @@ struct pending {
 	enum kind kind;
 	u32 op, type, chan;
 	u64 bytes, cost;
+	struct hb_coll_value value;
 };
 static __thread struct pending *group;
 static __thread u32 n_group, cap_group, depth;
@@ -211,6 +213,8 @@ static ncclResult_t launch_one(struct pending *p, u32 *n)
 		bytes += p[i].bytes;
 	}
 	*n = left;
+	if (work.n == 1)
+		work.value = first.value;
 	return launch(&first, &work, bytes);
 }
 
@@ -281,12 +285,66 @@ struct place {
 	struct ncclComm *comm;
 	cudaStream_t stream;
 	int root;
+	const void *send;
+	void *recv;
 };
 
-static ncclResult_t collective(enum kind kind, struct place at, size_t count, ncclDataType_t type,
-			       ncclRedOp_t op)
+/* Where the result of an operation comes from, as far as the rank itself can know it (core/coll.h). */
+enum shape { ALL, OWN_PART, GATHERED, FROM_ROOT, TO_ROOT, GATHERED_AT_ROOT, PARTS_OF_ROOT, PART_OF_ALL };
+
+static struct hb_coll_value value_of(enum shape shape, const struct place *at, u64 bytes)
+{
+	struct ncclComm *c = at->comm;
+	u64 send = HB_H(at->send), recv = HB_H(at->recv), own = send + (u64)c->rank * bytes;
+	bool root = at->root == c->rank;
+
+	switch (shape) {
+	case ALL:
+		return (struct hb_coll_value){.from = send, .to = recv, .bytes = bytes, .copies = 1};
+	case OWN_PART:
+		return (struct hb_coll_value){.from = own, .to = recv, .bytes = bytes, .copies = 1};
+	case GATHERED:
+		return (struct hb_coll_value){
+		    .from = send, .to = recv, .bytes = bytes, .copies = (u32)c->nranks};
+	case PART_OF_ALL:
+		return (struct hb_coll_value){
+		    .from = own, .to = recv, .bytes = bytes, .copies = (u32)c->nranks};
+	case FROM_ROOT:
+		return (struct hb_coll_value){
+		    .from = root ? send : recv, .to = recv, .bytes = bytes, .copies = 1};
+	case TO_ROOT:
+		return (struct hb_coll_value){
+		    .from = send, .to = root ? recv : send, .bytes = bytes, .copies = 1};
+	case GATHERED_AT_ROOT:
+		return (struct hb_coll_value){.from = send,
+					      .to = root ? recv : send,
+					      .bytes = bytes,
+					      .copies = root ? (u32)c->nranks : 1};
+	case PARTS_OF_ROOT:
+		return (struct hb_coll_value){
+		    .from = root ? own : recv, .to = recv, .bytes = bytes, .copies = 1};
+	}
+	return (struct hb_coll_value){0};
+}
+
+/* What adding up equal parts makes of them. */
+static void add_up(struct hb_coll_value *v, int reduce, u32 type, int nranks)
+{
+	static const u8 numbers[ncclNumTypes] = {
+	    [2] = HB_NUMBER_U32, [3] = HB_NUMBER_U32, [4] = HB_NUMBER_U64,
+	    [5] = HB_NUMBER_U64, [7] = HB_NUMBER_F32, [8] = HB_NUMBER_F64};
+
+	if (reduce == ncclNumOps) /* the scalar is on the device */
+		v->bytes = 0;
+	v->number = (enum hb_number)numbers[type];
+	v->times = reduce == ncclSum ? (u32)nranks : 1;
+}
+
+static ncclResult_t collective(enum kind kind, enum shape shape, struct place at, size_t count,
+			       ncclDataType_t type, ncclRedOp_t op)
 {
 	struct ncclComm *c = at.comm;
+	struct pending p = {.comm = c, .stream = at.stream, .kind = kind, .type = (u32)type};
 	int reduce;
 
 	if (!valid(c))
@@ -295,10 +353,11 @@ static ncclResult_t collective(enum kind kind, struct place at, size_t count, nc
 	if (!size_of(type) || reduce < 0 || at.root < 0 || at.root >= c->nranks)
 		return fail(ncclInvalidArgument, "type %d, reduction %d or root %d is not valid", (int)type,
 			    (int)op, at.root);
-	return operation(
-	    &(struct pending){
-		.comm = c, .stream = at.stream, .kind = kind, .op = (u32)reduce, .type = (u32)type},
-	    count);
+	p.op = (u32)reduce;
+	p.value = value_of(shape, &at, count * size_of(type));
+	if (kinds[kind].reduces)
+		add_up(&p.value, reduce, p.type, c->nranks);
+	return operation(&p, count);
 }
 
 static ncclResult_t pairwise(struct place at, bool send, size_t count, ncclDataType_t type)
@@ -326,68 +385,75 @@ static ncclResult_t pairwise(struct place at, bool send, size_t count, ncclDataT
 static ncclResult_t do_ncclAllReduce(const void *send, void *recv, size_t count, ncclDataType_t type,
 				     ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
 {
-	return collective(ALL_REDUCE, (struct place){comm, stream, 0}, count, type, op);
+	return collective(ALL_REDUCE, ALL, (struct place){comm, stream, 0, send, recv}, count, type, op);
 }
 
 static ncclResult_t do_ncclReduce(const void *send, void *recv, size_t count, ncclDataType_t type,
 				  ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream)
 {
-	return collective(REDUCE, (struct place){comm, stream, root}, count, type, op);
+	return collective(REDUCE, TO_ROOT, (struct place){comm, stream, root, send, recv}, count, type, op);
 }
 
 static ncclResult_t do_ncclReduceScatter(const void *send, void *recv, size_t count, ncclDataType_t type,
 					 ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
 {
-	return collective(REDUCE_SCATTER, (struct place){comm, stream, 0}, count, type, op);
+	return collective(REDUCE_SCATTER, OWN_PART, (struct place){comm, stream, 0, send, recv}, count, type,
+			  op);
 }
 
 static ncclResult_t do_ncclAllGather(const void *send, void *recv, size_t count, ncclDataType_t type,
 				     ncclComm_t comm, cudaStream_t stream)
 {
-	return collective(ALL_GATHER, (struct place){comm, stream, 0}, count, type, ncclSum);
+	return collective(ALL_GATHER, GATHERED, (struct place){comm, stream, 0, send, recv}, count, type,
+			  ncclSum);
 }
 
 static ncclResult_t do_ncclBroadcast(const void *send, void *recv, size_t count, ncclDataType_t type,
 				     int root, ncclComm_t comm, cudaStream_t stream)
 {
-	return collective(BROADCAST, (struct place){comm, stream, root}, count, type, ncclSum);
+	return collective(BROADCAST, FROM_ROOT, (struct place){comm, stream, root, send, recv}, count, type,
+			  ncclSum);
 }
 
 static ncclResult_t do_ncclBcast(void *buffer, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
 				 cudaStream_t stream)
 {
-	return collective(BROADCAST, (struct place){comm, stream, root}, count, type, ncclSum);
+	return collective(BROADCAST, FROM_ROOT, (struct place){comm, stream, root, buffer, buffer}, count,
+			  type, ncclSum);
 }
 
 /* The real ones are made of sends and receives; here the ranks meet once, and as much crosses the links. */
 static ncclResult_t do_ncclAlltoAll(const void *send, void *recv, size_t count, ncclDataType_t type,
 				    ncclComm_t comm, cudaStream_t stream)
 {
-	return collective(ALL_GATHER, (struct place){comm, stream, 0}, count, type, ncclSum);
+	return collective(ALL_GATHER, PART_OF_ALL, (struct place){comm, stream, 0, send, recv}, count, type,
+			  ncclSum);
 }
 
 static ncclResult_t do_ncclGather(const void *send, void *recv, size_t count, ncclDataType_t type, int root,
 				  ncclComm_t comm, cudaStream_t stream)
 {
-	return collective(ALL_GATHER, (struct place){comm, stream, root}, count, type, ncclSum);
+	return collective(ALL_GATHER, GATHERED_AT_ROOT, (struct place){comm, stream, root, send, recv}, count,
+			  type, ncclSum);
 }
 
 static ncclResult_t do_ncclScatter(const void *send, void *recv, size_t count, ncclDataType_t type, int root,
 				   ncclComm_t comm, cudaStream_t stream)
 {
-	return collective(ALL_GATHER, (struct place){comm, stream, root}, count, type, ncclSum);
+	return collective(ALL_GATHER, PARTS_OF_ROOT, (struct place){comm, stream, root, send, recv}, count,
+			  type, ncclSum);
 }
 
 static ncclResult_t do_ncclSend(const void *send, size_t count, ncclDataType_t type, int peer,
 				ncclComm_t comm, cudaStream_t stream)
 {
-	return pairwise((struct place){comm, stream, peer}, true, count, type);
+	return pairwise((struct place){comm, stream, peer, NULL, NULL}, true, count, type);
 }
 
 static ncclResult_t do_ncclRecv(void *recv, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
 				cudaStream_t stream)
 {
-	return pairwise((struct place){comm, stream, peer}, false, count, type);
+	return pairwise((struct place){comm, stream, peer, NULL, NULL}, false, count, type);
 }
 
 static ncclResult_t do_ncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scalar, ncclDataType_t type,

@@ -144,7 +144,12 @@ static ncclResult_t do_job(struct job *j)
 
 static void *job_thread(void *arg)
 {
-	do_job(arg);
+	struct job *j = arg;
+	CUresult r = drv.cuCtxPushCurrent_v2(j->made->ctx); /* the core asks whose rank it is */
+
+	do_job(j);
+	if (!r)
+		drv.cuCtxPopCurrent_v2(NULL);
 	return NULL;
 }
 
