@@ -15,6 +15,9 @@
 #define FATBIN_WRAPPER 0x466243b1u
 #define DEFAULT_REGS   32
 #define OPEN_VARIABLE  65536 /* of which nothing is known */
+#define SYSTEM_SHARED  1024  /* of a block, from sm_90 on */
+
+#define RESERVED ".nv.shared.reserved.0"
 
 struct hb_image {
 	bool open; /* any name is taken to be in it */
@@ -42,8 +45,10 @@ static struct hb_symbol *add(struct hb_image *im, const char *name, size_t len, 
 	return p;
 }
 
-/* Section names say it all: .text.KERNEL (registers in the top byte of sh_info), .nv.shared.KERNEL. */
-static void read_section(struct hb_image *im, const Elf64_Shdr *s, const char *name)
+/* Section names say it all: .text.KERNEL (registers in the top byte of sh_info), .nv.shared.KERNEL. The
+ * latter begins with what the system keeps for itself, which is not the kernel's own, where the image has a
+ * section for that: Triton's kernels launch with 48 KiB more. */
+static void read_section(struct hb_image *im, const Elf64_Shdr *s, const char *name, u32 system)
 {
 	struct hb_symbol *k;
 
@@ -51,10 +56,10 @@ static void read_section(struct hb_image *im, const Elf64_Shdr *s, const char *n
 		k = add(im, name + 6, strlen(name + 6), true);
 		if (k && s->sh_info >> 24)
 			k->regs = s->sh_info >> 24;
-	} else if (!strncmp(name, ".nv.shared.", 11) && strcmp(name, ".nv.shared.reserved.0")) {
+	} else if (!strncmp(name, ".nv.shared.", 11) && strcmp(name, RESERVED)) {
 		k = add(im, name + 11, strlen(name + 11), true);
 		if (k)
-			k->shared = (u32)s->sh_size;
+			k->shared = s->sh_size > system ? (u32)s->sh_size - system : 0;
 	}
 }
 
@@ -79,12 +84,16 @@ static bool read_cubin(struct hb_image *im, const char *base)
 {
 	const Elf64_Ehdr *e = (const Elf64_Ehdr *)base;
 	const Elf64_Shdr *s = (const Elf64_Shdr *)(base + e->e_shoff);
+	u32 system = 0;
 
 	if (e->e_ident[EI_CLASS] != ELFCLASS64 || e->e_machine != MACHINE_CUDA || !e->e_shoff ||
 	    e->e_shentsize != sizeof(*s) || e->e_shstrndx >= e->e_shnum)
 		return false;
+	for (u32 i = 0; i < e->e_shnum; i++)
+		if (!strcmp(base + s[e->e_shstrndx].sh_offset + s[i].sh_name, RESERVED))
+			system = SYSTEM_SHARED;
 	for (u32 i = 0; i < e->e_shnum; i++) {
-		read_section(im, &s[i], base + s[e->e_shstrndx].sh_offset + s[i].sh_name);
+		read_section(im, &s[i], base + s[e->e_shstrndx].sh_offset + s[i].sh_name, system);
 		if (s[i].sh_type == SHT_SYMTAB && s[i].sh_link < e->e_shnum)
 			read_variables(im, base, &s[i], base + s[s[i].sh_link].sh_offset);
 	}
