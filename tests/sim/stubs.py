@@ -5,8 +5,8 @@
     stubs.py KIND REAL OURS > FILE.c
 
 REAL is the real library, or for libraries that nobody has installed the header that declares its functions
-(cuda.h, nvml.h), or a binding in Python that names them (pynvml.py). OURS is our library built without stubs. KIND is a row of KINDS. Lists of names are taken at
-build time and never kept in the repository.
+(cuda.h, nvml.h), or a binding in Python that names them (pynvml.py). OURS is our library built without stubs.
+KIND is a row of KINDS. Lists of names are taken at build time and never kept in the repository.
 """
 import os
 import re

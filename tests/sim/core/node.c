@@ -8,13 +8,14 @@
 #include <string.h>
 #include "sim.h"
 
-#define TAG	    0xbull
-#define TAG_SHIFT   60
-#define SLOT_SHIFT  40 /* 20 bits */
-#define LIFE_SHIFT  24 /* 16 bits */
-#define INDEX_MASK  0xffffffull
-#define CHILD_WIDTH 0x434847 /* marks the empty node behind a child graph; bytes is the number of its nodes  \
-			      */
+#define TAG	   0xbull
+#define TAG_SHIFT  60
+#define SLOT_SHIFT 40 /* 20 bits */
+#define LIFE_SHIFT 24 /* 16 bits */
+#define INDEX_MASK 0xffffffull
+#define CHILD_WIDTH                                                                                          \
+	0x434847 /* marks the empty node behind a child graph; bytes is the number of its nodes              \
+		  */
 
 CUgraphNode hb_node__handle(const struct hb_graph *g, u32 index)
 {
