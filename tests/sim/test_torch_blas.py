@@ -100,6 +100,8 @@ def work(rank, n, path, eager):
     with torch.cuda.graph(g):
         for i in range(4): dist.all_reduce(x)
     for i in range(10): g.replay()
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(64, 64).cuda(), device_ids=[rank])   # ranks compare shapes
+    for i in range(3): model(torch.ones(8, 64, device="cuda")).sum().backward()
     torch.cuda.synchronize()
     dist.destroy_process_group()
 if __name__ == "__main__":
