@@ -4,6 +4,7 @@ import collections
 import http.client
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -124,6 +125,11 @@ class ClientLoad:
     def answered(self):
         """Requests answered so far."""
         return self.process.output().count("ttft_ns")
+
+    def finish(self, timeout=60):
+        """No further requests: the Answers so far."""
+        self.process.signal(signal.SIGINT)
+        return self.wait(timeout)
 
     def wait(self, timeout):
         self.process.wait(timeout)

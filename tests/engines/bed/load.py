@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Closed-loop load on an OpenAI-style completions endpoint: each client sends its next request when the last one is answered.
 Prints one JSON line a request (start_ns by CLOCK_MONOTONIC, ttft_ns, tpot_ns, tokens, error) and last a line
-{"summary": ..}. Exit status 1 when a request was not answered in full. Prompts differ, so that no prefix cache answers them."""
+{"summary": ..}. Exit status 1 when a request was not answered in full. SIGINT ends it in order. Prompts differ, so that no prefix cache answers them."""
 import argparse
 import http.client
 import json
 import random
+import signal
 import sys
 import threading
 import time
@@ -86,6 +87,10 @@ class Load:
         if row["tokens"] != row["asked"]:
             raise ValueError(f"{row['tokens']} tokens instead of {row['asked']}")
 
+    def stop(self, *_):
+        """No further requests; those under way are waited for."""
+        self.until = time.monotonic()
+
     def client(self):
         while True:
             work = self.next()
@@ -123,7 +128,9 @@ def summary(rows, seconds):
 
 
 def main():
-    s = Load(parser().parse_args()).run()
+    load = Load(parser().parse_args())
+    signal.signal(signal.SIGINT, load.stop)
+    s = load.run()
     print(json.dumps({"summary": s}), flush=True)
     return 1 if s["errors"] or not s["requests"] else 0
 
