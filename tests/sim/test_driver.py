@@ -410,3 +410,20 @@ def encode(at=d.value, box=64, rank=2):
     return cu.cuTensorMapEncodeTiled(m, 9, rank, P(at), (L * 2)(128, 128), (L * 1)(256), (U * 2)(box, 64), (U * 2)(1, 1), 0, 3, 2, 0)
 assert encode() == 0 and encode(at=d.value + 8) == 1 and encode(box=300) == 1 and encode(rank=6) == 1
 """)
+
+
+def test_per_thread_default_streams_of_the_runtime():
+    run("""
+register(0x1000, b"k")
+def per_thread():
+    assert rt.cudaLaunchKernel_ptsz(P(0x1000), ONE, ONE, None, S(0), None) == 0
+    return rt.cudaStreamQuery_ptsz(None)
+free = stream()
+assert per_thread() == 600                            # busy
+codes = []
+t = threading.Thread(target=lambda: codes.append(rt.cudaStreamQuery_ptsz(None))); t.start(); t.join()
+assert codes == [0]                                   # another thread has another stream
+assert rt.cudaStreamQuery(None) == 600                # the legacy stream waits for it
+assert rt.cudaStreamQuery(free) == 0
+assert rt.cudaStreamSynchronize_ptsz(None) == 0 and rt.cudaStreamQuery(None) == 0
+""", HB_SIM_COSTS="kernel_ns=300000000")

@@ -15,6 +15,8 @@ import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import simlib  # noqa: E402
+import stubs  # noqa: E402
+import test_sim  # noqa: E402
 import truth  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -41,6 +43,9 @@ def digest(path):
 def venv(tmp_path_factory):
     if not glob.glob(os.path.join(VENV, "lib", "python3*", "site-packages", "nvidia", "cuda_runtime", "lib", "libcudart.so.*")):
         pytest.skip("no PyTorch with CUDA in %s (scripts/engines-setup installs it)" % VENV)
+    for old in glob.glob(os.path.join(os.path.dirname(VENV), "test-torch.*")):  # of runs that were killed
+        if not os.path.exists("/proc/" + old.rpartition(".")[2]):
+            shutil.rmtree(old, ignore_errors=True)
     copy = os.path.join(os.path.dirname(VENV), "test-torch.%d" % os.getpid())  # hard links need the same file system
     subprocess.run(["cp", "-al", VENV, copy], check=True)
     try:
@@ -101,6 +106,16 @@ def test_lay_replaces_files_twice_and_takes_them_back(venv):
         assert all(os.path.samefile(r[:-5], os.path.join(VENV, os.path.relpath(r[:-5], venv))) for r in reals)
     finally:
         assert lay(venv).returncode == 0
+
+
+@pytest.mark.skipif(not shutil.which("objdump") or os.uname().machine != "x86_64", reason="needs objdump on x86-64")
+@pytest.mark.parametrize("library,expected", [("libcuda.so.1", ["cmpl", "je", "jmp"]), ("libcudart.so.12", ["push"]),
+                                              ("libcublas.so.12", ["push"]), ("libnvidia-ml.so.1", ["push"])])
+def test_stubs_begin_as_the_real_functions(venv, library, expected):
+    path = os.path.join(venv, "hb-sim", library)
+    names = stubs.of_library(path) - stubs.of_library(os.path.join(simlib.LIB, library))
+    begins = test_sim.first_instructions(path, len(expected))
+    assert len(names) > 100 and {n: begins[n] for n in names if begins[n] != expected} == {}
 
 
 # ---- torch ----

@@ -390,14 +390,15 @@ static cudaError_t do_cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks,
 
 static cudaError_t do_cudaFuncGetAttributes(struct cudaFuncAttributes *a, const void *func)
 {
-	const struct {
+#define MEMBER(name) offsetof(struct cudaFuncAttributes, name)
+	static const struct {
 		int attribute;
-		int *value;
-	} ints[] = {{CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &a->maxThreadsPerBlock},
-		    {CU_FUNC_ATTRIBUTE_NUM_REGS, &a->numRegs},
-		    {CU_FUNC_ATTRIBUTE_PTX_VERSION, &a->ptxVersion},
-		    {CU_FUNC_ATTRIBUTE_BINARY_VERSION, &a->binaryVersion},
-		    {CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, &a->maxDynamicSharedSizeBytes}};
+		size_t at;
+	} ints[] = {{CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, MEMBER(maxThreadsPerBlock)},
+		    {CU_FUNC_ATTRIBUTE_NUM_REGS, MEMBER(numRegs)},
+		    {CU_FUNC_ATTRIBUTE_PTX_VERSION, MEMBER(ptxVersion)},
+		    {CU_FUNC_ATTRIBUTE_BINARY_VERSION, MEMBER(binaryVersion)},
+		    {CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, MEMBER(maxDynamicSharedSizeBytes)}};
 	CUresult r = CUDA_SUCCESS;
 	CUfunction f;
 	int shared = 0;
@@ -407,7 +408,8 @@ static cudaError_t do_cudaFuncGetAttributes(struct cudaFuncAttributes *a, const 
 	FIND(f, func);
 	memset(a, 0, sizeof(*a));
 	for (size_t i = 0; i < sizeof(ints) / sizeof(*ints) && !r; i++)
-		r = drv.cuFuncGetAttribute(ints[i].value, (CUfunction_attribute)ints[i].attribute, f);
+		r = drv.cuFuncGetAttribute((int *)((char *)a + ints[i].at),
+					   (CUfunction_attribute)ints[i].attribute, f);
 	if (!r)
 		r = drv.cuFuncGetAttribute(&shared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, f);
 	a->sharedSizeBytes = (size_t)shared;
