@@ -398,6 +398,11 @@ o, g = out(rt.cudaUserObjectCreate, P(78), destroy, 1, 1), out(rt.cudaGraphCreat
 assert rt.cudaGraphRetainUserObject(g, o, 1, 0) == 0 and rt.cudaUserObjectRelease(o, 1) == 0 and gone == [77]
 assert rt.cudaGraphReleaseUserObject(g, o, 1) == 0 and gone == [77, 78]
 assert rt.cudaUserObjectCreate(C.byref(P()), None, destroy, 0, 1) == 1
+o, g = out(rt.cudaUserObjectCreate, P(79), destroy, 1, 1), out(rt.cudaGraphCreate, 0)
+assert rt.cudaGraphRetainUserObject(g, o, 1, 1) == 0
+x, c = out(rt.cudaGraphInstantiate, g, L(0)), out(rt.cudaGraphClone, g)
+assert rt.cudaGraphDestroy(g) == 0 and rt.cudaGraphDestroy(c) == 0 and gone == [77, 78]
+assert rt.cudaGraphExecDestroy(x) == 0 and gone == [77, 78, 79]        # the executable graph kept it
 """)
 
 

@@ -45,7 +45,7 @@ CUresult hb_graph__destroy(struct hb_graph *g)
 	g->n = 0;
 	hb_unlock();
 	free_nodes(nodes, n);
-	hb_graph__drop_all(g);
+	hb_kept__drop(&g->kept);
 	hb_handle__free(g);
 	return CUDA_SUCCESS;
 }
@@ -123,11 +123,8 @@ CUresult hb_graph__instantiate(struct hb_graph *g, struct hb_exec **out)
 	x->id = __atomic_add_fetch(&last_id, 1, __ATOMIC_RELAXED);
 	x->nodes = copy_nodes(g, &x->n);
 	x->ends = calloc(x->n + 1, sizeof(*x->ends));
-	if (!x->nodes || !x->ends) {
-		if (x->nodes)
-			free_nodes(x->nodes, x->n);
-		free(x->ends);
-		hb_handle__free(x);
+	if (!x->nodes || !x->ends || hb_kept__copy(g->kept, &x->kept)) {
+		hb_exec__destroy(x);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	*out = x;
@@ -162,11 +159,13 @@ CUresult hb_graph__update(struct hb_exec *x, struct hb_graph *g)
 
 CUresult hb_exec__destroy(struct hb_exec *x)
 {
-	free_nodes(x->nodes, x->n);
+	if (x->nodes)
+		free_nodes(x->nodes, x->n);
 	free(x->ends);
 	x->nodes = NULL;
 	x->ends = NULL;
 	x->n = 0;
+	hb_kept__drop(&x->kept);
 	hb_handle__free(x);
 	return CUDA_SUCCESS;
 }

@@ -254,11 +254,27 @@ CUresult hb_graph__drop(struct hb_graph *g, struct hb_user_object *o, u32 n)
 	return k ? hb_user_object__release(o, n) : CUDA_ERROR_INVALID_VALUE;
 }
 
-void hb_graph__drop_all(struct hb_graph *g)
+CUresult hb_kept__copy(const struct hb_kept *from, struct hb_kept **to)
 {
-	struct hb_kept *k = g->kept;
+	for (; from; from = from->next) {
+		struct hb_kept *k = from->n ? malloc(sizeof(*k)) : NULL;
 
-	g->kept = NULL;
+		if (!from->n)
+			continue;
+		if (!k)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		*k = (struct hb_kept){.next = *to, .object = from->object, .n = from->n};
+		__atomic_add_fetch(&k->object->refs, k->n, __ATOMIC_ACQ_REL);
+		*to = k;
+	}
+	return CUDA_SUCCESS;
+}
+
+void hb_kept__drop(struct hb_kept **list)
+{
+	struct hb_kept *k = *list;
+
+	*list = NULL;
 	while (k) {
 		struct hb_kept *next = k->next;
 

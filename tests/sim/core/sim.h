@@ -395,6 +395,7 @@ CUresult hb_stream__wait_event(struct hb_stream *s, struct hb_event *e);
 
 /* ---- graphs (graph.c) ---- */
 
+struct hb_kept;
 struct hb_graph {
 	struct hb_obj obj;
 	struct hb_work *nodes;
@@ -412,6 +413,7 @@ struct hb_exec {
 	u32 n;
 	u32 id; /* never used twice in a process */
 	u64 flags;
+	struct hb_kept *kept;
 };
 CUresult hb_graph__create(struct hb_graph **g);
 CUresult hb_graph__destroy(struct hb_graph *g);
@@ -464,7 +466,9 @@ CUresult hb_user_object__create(void *ptr, CUhostFn destroy, u32 refs, struct hb
 CUresult hb_user_object__release(struct hb_user_object *o, u32 n);
 CUresult hb_graph__keep(struct hb_graph *g, struct hb_user_object *o, u32 n, bool move);
 CUresult hb_graph__drop(struct hb_graph *g, struct hb_user_object *o, u32 n);
-void hb_graph__drop_all(struct hb_graph *g);
+/* What is made of a graph (executable, clone) keeps what the graph keeps. */
+CUresult hb_kept__copy(const struct hb_kept *from, struct hb_kept **to);
+void hb_kept__drop(struct hb_kept **list);
 
 /* ---- the table that the other fronts get by dlsym("hb_sim_core") ---- */
 

@@ -354,7 +354,7 @@ static CUresult do_cuCtxGetId(CUcontext ctx, unsigned long long *id)
 		if (r)
 			return r;
 	}
-	*id = hb_handle__index(c) + 1;
+	*id = (u64)c->obj.generation << 32 | hb_handle__index(c);
 	return CUDA_SUCCESS;
 }
 

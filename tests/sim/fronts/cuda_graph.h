@@ -463,6 +463,8 @@ static CUresult do_cuGraphClone(CUgraph *clone, CUgraph graph)
 	hb_lock();
 	for (u32 i = 0; i < g->n && !r; i++)
 		r = hb_graph__add(c, &g->nodes[i]);
+	if (!r)
+		r = hb_kept__copy(g->kept, &c->kept);
 	hb_unlock();
 	if (r)
 		hb_graph__destroy(c);
