@@ -3,14 +3,14 @@
 CHECK := MAKE='$(MAKE)' scripts/check --build $(B)
 
 check: test-setup
-	@$(CHECK) lint unit asan analysis e2e
+	@$(CHECK) lint unit asan analysis sim e2e
 # Real LLM engines, a third of them in each run: installs them into HB_CACHE (GiB, minutes), or says why it cannot.
 check-engines:
 	@scripts/engines-setup $(B)
 	@$(CHECK) --name engines engines
 check-all: test-setup
 	@scripts/engines-setup $(B)
-	@HB_ENGINES_ALL=1 $(CHECK) --name all lint unit asan analysis e2e engines fuzz
+	@HB_ENGINES_ALL=1 $(CHECK) --name all lint unit asan analysis sim e2e torch engines fuzz
 
 # Root may install what the tests need; anybody else is told, and tests that need it skip or fail with the reason.
 .PHONY: test-setup
