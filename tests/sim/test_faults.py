@@ -81,6 +81,21 @@ def test_malformed_lines_are_said_and_left_out(tmp_path):
     assert times(log, "gemm_kernel") == [20000] and len(log.faults()) == 1
 
 
+@pytest.mark.parametrize("variable", ["HB_SIM_FAULTS", "HB_SIM_COSTS"])
+@pytest.mark.parametrize("what", ["fifo", "folder", "huge", "junk", "/dev/zero"])
+def test_a_file_of_settings_that_is_none_holds_nobody_up(tmp_path, variable, what):
+    path = tmp_path / "settings" if what[0] != "/" else what
+    if what == "fifo":
+        os.mkfifo(path)
+    elif what == "folder":
+        path.mkdir()
+    elif what != "/dev/zero":
+        path.write_bytes(b"\xff\x01=\0\n" * (1000 if what == "junk" else 300000))
+    r = subprocess.run(simlib.command("register(0x1000, b'k'); launch(); print(rt.cudaDeviceSynchronize())"),
+                       env=simlib.environment(**{variable: path}), timeout=20, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert r.stdout == b"0\n" and 1 <= r.stderr.count(variable.encode()) < 20
+
+
 def test_pageable_copies_become_synchronous_and_slow(tmp_path):
     out, log = planted(tmp_path, """
 d, h = out(rt.cudaMalloc, S(8 << 20)), out(rt.cudaHostAlloc, S(8 << 20), 0)

@@ -429,6 +429,12 @@ s = stream()
 for i in range(40000):
     assert launch(s) == 0
 """, HB_SIM_TRUTH=tmp_path, HB_SIM_COSTS="kernel_ns=0,launch_ns=0")
+        with open(tmp_path / "filler", "wb", buffering=0) as f:  # not even room for the header
+            with pytest.raises(OSError):
+                while True:
+                    f.write(bytes(4096))
+        assert simlib.run("register(0x1000, b'k'); print(launch())", HB_SIM_TRUTH=tmp_path) == "0\n"
+        assert len([n for n in os.listdir(tmp_path) if n.endswith(".truth")]) == 1
         log = truth.read(str(tmp_path))
         assert log.dropped > 0 and len(log.calls("cudaLaunchKernel")) + len(log.calls("cuLaunchKernel")) + log.dropped >= 80000
     finally:

@@ -3,6 +3,8 @@
 import collections
 import json
 import os
+import struct
+import subprocess
 import sys
 import time
 
@@ -192,3 +194,25 @@ launch(s)
 print(json.dumps(seen))
 """, HB_SIM_COSTS="kernel_ns=12345")
     assert json.loads(out) == ["cudaLaunchKernel", "cuLaunchKernel", 12345, 0, 0]
+
+
+def test_damaged_files_are_one_clear_error(tmp_path):
+    simlib.run("""
+register(0x1000, b"k")
+for i in range(3000):
+    launch()
+""", HB_SIM_TRUTH=tmp_path, HB_SIM_COSTS="launch_ns=0,kernel_ns=0")
+    path = next(tmp_path.glob("*.truth"))
+    whole = path.read_bytes()
+    blocks = struct.unpack_from("<Q", whole, 32)[0]
+    damage = {"cut": whole[:truth.RECORDS + (blocks - 1) * truth.BLOCK * 48 + 5], "header": whole[:50], "magic": b"X" + whole[1:],
+              "size": whole[:8] + b"\xff" + whole[9:], "block": whole[:12] + b"\0\0\0\0" + whole[16:],
+              "names": whole[:truth.NAMES + 40] + b"\n\xff\n" + whole[truth.NAMES + 43:],
+              "layer": whole[:truth.RECORDS + truth.LAYER_AT] + b"\x77" + whole[truth.RECORDS + truth.LAYER_AT + 1:]}
+    for what, content in damage.items():
+        path.write_bytes(content)
+        r = subprocess.run([sys.executable, truth.__file__, str(tmp_path), "--operations"], stderr=subprocess.PIPE,
+                           stdout=subprocess.PIPE, universal_newlines=True)
+        assert r.returncode == 1 and r.stderr.startswith("truth.py: ") and r.stderr.count("\n") == 1, (what, r.stderr)
+    path.write_bytes(b"")  # it died as it opened the file: nothing was called
+    assert len(truth.read(str(tmp_path))) == 0

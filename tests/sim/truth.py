@@ -21,8 +21,16 @@ import os
 import struct
 import sys
 
-LAYERS = {1: "driver", 2: "runtime", 3: "library", 4: "device", 5: "fault"}
-KINDS = {1: "kernel", 2: "h2d", 3: "d2h", 4: "d2d", 5: "memset", 6: "collective", 7: "event", 8: "host", 9: "fault"}
+
+class _Known(dict):
+    """Numbers that a file may hold: another one means that it is damaged."""
+
+    def __missing__(self, key):
+        raise ValueError("damaged truth log: %r is none of %s" % (key, ", ".join(self.values())))
+
+
+LAYERS = _Known({1: "driver", 2: "runtime", 3: "library", 4: "device", 5: "fault"})
+KINDS = _Known({1: "kernel", 2: "h2d", 3: "d2h", 4: "d2d", 5: "memset", 6: "collective", 7: "event", 8: "host", 9: "fault"})
 COPIES = ("h2d", "d2h", "d2d")
 FAULTS = ("slow_rank", "clock_throttled", "pageable_copies", "blocking_d2h", "copy_contention", "slow_kernel", "launch_stall",
           "lost_event")
@@ -36,6 +44,7 @@ OPERATION = struct.Struct("<QQQQIIHBBIIIII3I3IQ")
 LAYER_AT = 42  # in a slot
 NAMES = 4096
 RECORDS = 4 << 20
+BLOCK = 1024  # slots
 
 Call = collections.namedtuple("Call", "enter exit stream bytes result tid function layer depth pid correlation",
                               defaults=(0,))
@@ -60,13 +69,15 @@ class _File:
             names = f.read(RECORDS - NAMES).split(b"\0", 1)[0]
         (_, size, block, self.pid, op_size, self.start, self.blocks, self.dropped, _, self.skipped,
          self.dropped_operations, self.unnamed), applied = HEADER.unpack(head)[:12], HEADER.unpack(head)[12:]
-        if size != RECORD.size or op_size != OPERATION.size:
+        if size != RECORD.size or op_size != OPERATION.size or block != BLOCK:
             raise ValueError("%s is a truth log of another format" % path)
         self.applied = dict(zip(FAULTS, applied))
         self._block = block * size
         self.names, self.stubs = {0: "?"}, set()
-        for line in names.decode(errors="replace").splitlines():
-            number, _, name = line.split(" ", 2)
+        for line in names.decode(errors="replace").split("\n")[:-1]:
+            number, layer, name = (line.split(" ", 2) + ["", ""])[:3]
+            if not (number.isdecimal() and layer.isdecimal()):
+                raise ValueError("%s is damaged among its names: %.80r" % (path, line))
             if name.endswith(" stub"):
                 name = name[:-5]
                 self.stubs.add(int(number))
@@ -78,6 +89,8 @@ class _File:
             for _ in range(self.blocks):
                 block = f.read(self._block)
                 if len(block) < self._block:
+                    if not self.dropped and not self.dropped_operations:  # what was dropped has a number, but no place
+                        raise ValueError("%s is cut off" % self._path)
                     return
                 if (block[LAYER_AT] == DEVICE) == device:
                     yield block
@@ -234,21 +247,20 @@ class Log:
         return sum(f.dropped_operations for f in self._files)
 
 
+def _begun(path):
+    """False: its process died as it opened the file."""
+    with open(path, "rb") as f:
+        return f.read(HEADER.size).strip(b"\0") != b""
+
+
 def read(path):
-    """A file, or all *.truth of a directory."""
-    paths = sorted(glob.glob(os.path.join(path, "*.truth"))) if os.path.isdir(path) else [path]
+    """A file, or all *.truth of a directory. ValueError for what is damaged, as far as that shows."""
+    paths = [p for p in sorted(glob.glob(os.path.join(path, "*.truth"))) if _begun(p)] if os.path.isdir(path) else [path]
     files = [_File(p) for p in paths]
     return Log(None, sum(f.dropped for f in files), files)
 
 
-def main():
-    p = argparse.ArgumentParser(description="counts of a truth log, simulated accelerator")
-    p.add_argument("path")
-    p.add_argument("--from", dest="t0", type=int)
-    p.add_argument("--to", dest="t1", type=int)
-    p.add_argument("--pid", type=int, action="append")
-    p.add_argument("--operations", action="store_true", help="also what the devices did, by kind and name")
-    a = p.parse_args()
+def summary(a):
     log = read(a.path)
     if a.pid:
         log = log.pid(*a.pid)
@@ -262,6 +274,21 @@ def main():
             total[(o.kind, o.name)] += 1
             busy[(o.kind, o.name)] += o.end - o.start
         out["operations"] = [{"kind": k[0], "name": k[1], "count": n, "ns": busy[k]} for k, n in sorted(total.items())]
+    return out
+
+
+def main():
+    p = argparse.ArgumentParser(description="counts of a truth log, simulated accelerator")
+    p.add_argument("path")
+    p.add_argument("--from", dest="t0", type=int)
+    p.add_argument("--to", dest="t1", type=int)
+    p.add_argument("--pid", type=int, action="append")
+    p.add_argument("--operations", action="store_true", help="also what the devices did, by kind and name")
+    a = p.parse_args()
+    try:
+        out = summary(a)
+    except (ValueError, OSError) as e:
+        sys.exit("truth.py: %s" % e)
     json.dump(out, sys.stdout, indent=1)
     print()
 

@@ -3,6 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <fcntl.h>
+#include <math.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include "kernel.h"
 #include "sim.h"
 
@@ -47,17 +51,57 @@ static const struct {
     KEY(bf16_flops), KEY(fp8_flops),	   KEY(fp32_flops),
 };
 
+#define MAX_SETTINGS (1 << 20) /* bytes of a file */
+#define MAX_NUMBER   1e17
+#define MAX_COMPLAIN 16 /* a wrong file has thousands of lines */
+
+/* Not blocking, and a plain file only: a FIFO or a device would hold up whichever call comes to look. */
+FILE *hb_settings__open(const char *path, const char *variable)
+{
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	const char *why = "no plain file";
+	struct stat st;
+
+	if (fd < 0)
+		return NULL;
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode)) {
+		if (st.st_size <= MAX_SETTINGS)
+			return fdopen(fd, "r");
+		why = "larger than 1 MiB";
+	}
+	fprintf(stderr, "simulated accelerator: %s: %s is %s, so it is left out\n", variable, path, why);
+	close(fd);
+	return NULL;
+}
+
+void hb_settings__complain(u32 *times, const char *variable, const char *what)
+{
+	if (++*times > MAX_COMPLAIN)
+		return;
+	fprintf(stderr, "simulated accelerator: %s: not understood: %.240s%s\n", variable, what,
+		*times == MAX_COMPLAIN ? " (and perhaps more)" : "");
+}
+
+bool hb_settings__number(const char *text, double *v)
+{
+	char *end;
+
+	*v = strtod(text, &end);
+	return end != text && !*end && isfinite(*v) && *v >= 0 && *v <= MAX_NUMBER;
+}
+
 static void complain(const char *what)
 {
-	fprintf(stderr, "simulated accelerator: HB_SIM_COSTS: not understood: %.100s\n", what);
+	static u32 times;
+
+	hb_settings__complain(&times, "HB_SIM_COSTS", what);
 }
 
 static void set(const char *key, const char *value)
 {
-	char *end;
-	double v = strtod(value, &end);
+	double v;
 
-	if (end == value || v < 0) {
+	if (!hb_settings__number(value, &v)) {
 		complain(key);
 		return;
 	}
@@ -104,25 +148,21 @@ static void load_settings(void)
 {
 	const char *spec = getenv("HB_SIM_COSTS");
 	char *copy, *save = NULL;
+	struct stat st;
 	FILE *f;
 
 	if (!spec || !*spec)
 		return;
-	f = strchr(spec, '=') ? NULL : fopen(spec, "re");
-	if (f) {
-		load_file(f);
+	if (!strchr(spec, '=') && !stat(spec, &st)) {
+		f = hb_settings__open(spec, "HB_SIM_COSTS");
+		if (f)
+			load_file(f);
 		return;
 	}
 	copy = strdup(spec);
 	for (char *t = copy ? strtok_r(copy, ",;\n", &save) : NULL; t; t = strtok_r(NULL, ",;\n", &save))
 		line(t);
 	free(copy);
-}
-
-static void load(void)
-{
-	load_settings();
-	hb_kernel__default();
 }
 
 static void check(void)
@@ -140,12 +180,18 @@ static void check(void)
 	hb_costs.fp32_flops = hb_costs.fp32_flops ? hb_costs.fp32_flops : 1;
 }
 
+static void load(void)
+{
+	load_settings();
+	check();
+	hb_kernel__default();
+}
+
 void hb_costs__load(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 	pthread_once(&once, load);
-	check();
 }
 
 void hb_costs__spin(u64 since, u64 ns)

@@ -54,18 +54,15 @@ u64 hb_fault_look_at;
 
 static bool set(struct fault *f, const char *key, const char *value)
 {
-	char *end;
-
 	if (kinds[f->kind].glob && !strcmp(key, "glob")) {
 		snprintf(f->glob, sizeof(f->glob), "%s", value);
-		return *value != 0;
+		return *value && strlen(value) < sizeof(f->glob);
 	}
 	for (u32 k = 0; k < N_KEYS; k++) {
 		if (strcmp(key, key_names[k]) || !(kinds[f->kind].allowed & K(k)))
 			continue;
-		f->value[k] = strtod(value, &end);
 		f->given |= K(k);
-		return end != value && !*end && f->value[k] >= 0 && f->value[k] < 1e15;
+		return hb_settings__number(value, &f->value[k]) && f->value[k] < 1e12;
 	}
 	return false;
 }
@@ -96,8 +93,8 @@ static bool parse(struct fault *f, char *words)
 static u32 read_file(const char *path, struct fault *out)
 {
 	char buf[240];
-	u32 n = 0;
-	FILE *file = fopen(path, "re");
+	u32 n = 0, complaints = 0;
+	FILE *file = hb_settings__open(path, "HB_SIM_FAULTS");
 
 	while (file && fgets(buf, sizeof(buf), file)) {
 		struct fault f = {0};
@@ -109,7 +106,7 @@ static u32 read_file(const char *path, struct fault *out)
 		if (n < MAX_FAULTS && parse(&f, buf))
 			out[n++] = f;
 		else
-			fprintf(stderr, "simulated accelerator: HB_SIM_FAULTS: not understood: %s\n", f.line);
+			hb_settings__complain(&complaints, "HB_SIM_FAULTS", f.line);
 	}
 	if (file)
 		fclose(file);

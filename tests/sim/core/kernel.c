@@ -46,7 +46,7 @@ static bool set_peak(struct row *r, const char *name)
 
 static bool set(struct row *r, char *word)
 {
-	char *value = strchr(word, '='), *end;
+	char *value = strchr(word, '=');
 	const char *key = value ? word : "ns"; /* a number alone is nanoseconds */
 	double v;
 
@@ -58,8 +58,7 @@ static bool set(struct row *r, char *word)
 		return set_peak(r, value);
 	if (!strcmp(key, "result"))
 		return (r->zero = !strcmp(value, "zero"));
-	v = strtod(value, &end);
-	if (end == value || *end || v < 0)
+	if (!hb_settings__number(value, &v))
 		return false;
 	if (!strcmp(key, "ns"))
 		r->ns = (u64)v;
@@ -81,7 +80,7 @@ bool hb_kernel__row(char *text)
 	struct row r = {.peak = FP32, .reach = 1};
 	char *save = NULL, *word = strtok_r(text, " \t", &save);
 
-	if (!word || n_rows == MAX_ROWS)
+	if (!word || strlen(word) >= sizeof(r.glob) || n_rows == MAX_ROWS)
 		return false;
 	snprintf(r.glob, sizeof(r.glob), "%s", word);
 	word = strtok_r(NULL, " \t", &save);

@@ -6,7 +6,8 @@
 #include <unistd.h>
 #include "sim.h"
 
-#define DEVICE_ALIGN (2u << 20) /* of large device blocks, as the real allocator's granularity */
+#define USER_SPACE   (1ull << 56) /* no address of a process is above, on any architecture */
+#define DEVICE_ALIGN (2u << 20)	  /* of large device blocks, as the real allocator's granularity */
 
 static struct hb_range *ranges; /* sorted by start */
 static size_t n_ranges, cap_ranges;
@@ -189,7 +190,7 @@ bool hb_memory__inside(u64 addr, u64 size, enum hb_space *space)
 	struct hb_range r;
 
 	*space = HB_MEM_PAGEABLE;
-	if (!addr)
+	if (!addr || addr >= USER_SPACE || size > USER_SPACE - addr)
 		return false;
 	if (!hb_memory__find(addr, &r))
 		return !hb_virtual__reserved(addr);
@@ -261,7 +262,9 @@ bool hb_memory__lift(u64 start, u64 size, struct hb_range *out)
 void hb_memory__info(u64 *free_bytes, u64 *total)
 {
 	*total = hb_costs.memory;
+	pthread_rwlock_rdlock(&lock);
 	*free_bytes = hb_costs.memory - device_used;
+	pthread_rwlock_unlock(&lock);
 }
 
 /* Large zero fills give pages back instead of touching them, or a KV cache would become resident. */

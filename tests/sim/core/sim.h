@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <time.h>
 #include "../abi.h"
 
@@ -118,8 +119,12 @@ struct hb_costs {
 	u64 bf16_flops, fp8_flops, fp32_flops; /* a second */
 };
 extern struct hb_costs hb_costs;
-void hb_costs__load(void);		/* idempotent */
-void hb_costs__spin(u64 since, u64 ns); /* the host is busy until since + ns */
+/* A file of settings, or NULL: not there, or (said on stderr) no plain file or too large. */
+FILE *hb_settings__open(const char *path, const char *variable);
+void hb_settings__complain(u32 *times, const char *variable, const char *what); /* a few times at most */
+bool hb_settings__number(const char *text, double *v); /* the whole text, finite, not below 0 */
+void hb_costs__load(void);			       /* idempotent */
+void hb_costs__spin(u64 since, u64 ns);		       /* the host is busy until since + ns */
 /* What a library knows of the kernel that its thread launches next; the launch takes it. 0: nothing (hint.c)
  */
 struct hb_hint {

@@ -17,6 +17,7 @@
 #define MAP_BYTES    (16ull << 30) /* virtual and sparse: pages exist as they are written */
 #define BLOCK_BYTES  ((u64)HB_TRUTH_BLOCK * sizeof(struct hb_truth_record))
 #define SKIP	     0x40 /* or-ed to the layer of names that are left out */
+#define NAMES_STEP   65536
 #define STATE_CLOSED 0
 #define STATE_OPEN   1
 #define STATE_OFF    2 /* not asked for, or could not be opened */
@@ -36,6 +37,7 @@ static bool shut; /* the disk was full once, or the process ends: the file grows
 static char *map;
 static u64 map_bytes = MAP_BYTES; /* less with HB_SIM_TRUTH_MAX */
 static struct hb_truth_header *header;
+static u64 names_space; /* end of what the disk has given for the header and the names */
 
 /* initial-exec: it is touched twice in every call, and small enough for the room glibc keeps for late
  * libraries. */
@@ -51,25 +53,48 @@ static struct { /* block of device operations; under the core's lock */
 
 const struct hb_observer *hb_observer;
 
+/* Space is asked for before it is written: a full disk must be a counted loss, not a SIGBUS in the
+ * application. File systems that cannot give it beforehand are taken at their word. */
+static bool have_space(u64 at, u64 bytes)
+{
+	int r;
+
+	do
+		r = fallocate(fd, 0, (off_t)at, (off_t)bytes);
+	while (r && errno == EINTR);
+	return !r || errno == EOPNOTSUPP;
+}
+
+static bool have_names_until(u64 end)
+{
+	while (names_space < end) {
+		if (!have_space(names_space, NAMES_STEP))
+			return false;
+		names_space += NAMES_STEP;
+	}
+	return true;
+}
+
 static void write_name(u32 id)
 {
-	char *at = map + HB_TRUTH_NAMES + header->names_len;
-	size_t room = HB_TRUTH_RECORDS - HB_TRUTH_NAMES - header->names_len;
+	u64 at = HB_TRUTH_NAMES + header->names_len;
+	char line[MAX_NAME + 64];
 	u8 layer = names.layer[id];
-	int n = snprintf(at, room, "%u %u %.*s%s\n", id, layer & ~(HB_STUB | SKIP), MAX_NAME, names.name[id],
-			 layer & HB_STUB ? " stub" : "");
+	u64 n = (u64)snprintf(line, sizeof(line), "%u %u %.*s%s\n", id, layer & ~(HB_STUB | SKIP), MAX_NAME,
+			      names.name[id], layer & HB_STUB ? " stub" : "");
 
-	if (n > 0 && (size_t)n < room) {
-		header->names_len += (u64)n;
-	} else {
-		*at = 0;
+	if (at + n >= HB_TRUTH_RECORDS || !have_names_until(at + n + 1)) {
 		header->unnamed++;
+		return;
 	}
+	memcpy(map + at, line, n);
+	header->names_len += n;
 }
+
+static char path[4096];
 
 static int open_new(const char *dir)
 {
-	char path[4096];
 	int f = -1;
 
 	/* A process that execs keeps its pid: each image gets a number of its own. */
@@ -91,6 +116,18 @@ static void read_bound(void)
 		map_bytes = max > HB_TRUTH_RECORDS ? max : HB_TRUTH_RECORDS;
 }
 
+static bool give_up(const char *dir)
+{
+	fprintf(stderr, "simulated accelerator: no truth log in %s: %s\n", dir, strerror(errno));
+	map = NULL;
+	if (fd >= 0) {
+		close(fd);
+		unlink(path);
+	}
+	fd = -1;
+	return false;
+}
+
 static bool open_file(void)
 {
 	const char *dir = getenv("HB_SIM_TRUTH");
@@ -99,15 +136,12 @@ static bool open_file(void)
 		return false;
 	read_bound();
 	fd = open_new(dir);
-	if (fd < 0 || ftruncate(fd, (off_t)map_bytes)) {
-		fprintf(stderr, "simulated accelerator: no truth log in %s: %s\n", dir, strerror(errno));
-		return false;
-	}
+	names_space = 0;
+	if (fd < 0 || ftruncate(fd, (off_t)map_bytes) || !have_names_until(NAMES_STEP))
+		return give_up(dir);
 	map = mmap(NULL, map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-	if (map == MAP_FAILED) {
-		map = NULL;
-		return false;
-	}
+	if (map == MAP_FAILED)
+		return give_up(dir);
 	header = (struct hb_truth_header *)map;
 	memcpy(header->magic, HB_TRUTH_MAGIC, 8);
 	header->record_size = sizeof(struct hb_truth_record);
@@ -213,10 +247,7 @@ static char *next_block(void)
 	if (__atomic_load_n(&shut, __ATOMIC_ACQUIRE))
 		return NULL;
 	at = HB_TRUTH_RECORDS + __atomic_fetch_add(&header->blocks, 1, __ATOMIC_RELAXED) * BLOCK_BYTES;
-	/* The space is asked for here: a full disk must be a counted loss, not a SIGBUS in the application.
-	 */
-	if (at + BLOCK_BYTES > map_bytes ||
-	    (fallocate(fd, 0, (off_t)at, BLOCK_BYTES) && errno != EOPNOTSUPP)) {
+	if (at + BLOCK_BYTES > map_bytes || !have_space(at, BLOCK_BYTES)) {
 		__atomic_store_n(&shut, true, __ATOMIC_RELEASE);
 		return NULL;
 	}
