@@ -17,7 +17,7 @@ from lib.fixtures import *  # noqa: E402,F401,F403
 from lib.fixtures import _bpf_refused, _deadline  # noqa: E402,F401
 
 THIRDS = (("vllm-graphs", "train"), ("vllm-tp2", "generate", "vllm-eager"), ("vllm-cpu", "vllm-moe", "vllm-8b"))
-assert sorted(sum(THIRDS, ())) == sorted(engines.NAMES)
+assert sorted(sum(THIRDS, ()) + ("sglang",)) == sorted(engines.NAMES)
 
 
 def third():

@@ -23,6 +23,7 @@ SERVERS = {
     "vllm-tp2": Kind("vLLM, two tensor-parallel workers", "gpu", "tiny", ("--tensor-parallel-size", "2")),
     "vllm-moe": Kind("vLLM, a small mixture of experts (Qwen3-MoE)", "gpu", "moe"),
     "vllm-8b": Kind("vLLM, a Llama of 8B shape", "gpu", "8b"),
+    "sglang": Kind("SGLang on CUDA 13 (not installed by default)", "sglang", "tiny"),
 }
 LOOPS = {
     "train": Kind("a PyTorch training loop", "gpu", None),
@@ -37,7 +38,10 @@ CHATTER = ("cudaGetDevice,cudaGetLastError,cudaPeekAtLastError,cudaStreamIsCaptu
            "cudaPointerGetAttributes,cuPointerGetAttribute,cublasSetMathMode,cublasGetMathMode,cublasSetStream_v2,"
            "__cudaRegisterFunction,__cudaRegisterVar,cudaStreamGetCaptureInfo_v2,cuStreamGetCaptureInfo_v2,"
            "cuStreamIsCapturing,cuThreadExchangeStreamCaptureMode")
-VIEWS = {"cpu": venv.Plain, "gpu": venv.View}
+VIEWS = {"cpu": venv.Plain, "gpu": venv.View, "sglang": venv.View}
+
+# Titles that servers give their processes.
+ROLES = (("core", "VLLM::EngineCore"), ("workers", "VLLM::Worker"), ("core", "sglang::scheduler"))
 
 # Nothing is downloaded, nobody is told, and two cores are not spent on spinning helpers.
 QUIET = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1",
@@ -72,10 +76,10 @@ class Engine:
         os.makedirs(self.folder, exist_ok=True)
         self.truth = os.path.join(self.folder, "truth") if truth is True else truth
         self.steps = os.path.join(self.folder, "steps.jsonl")
-        self.view = VIEWS[self.kind.view]()
+        self.view = VIEWS[self.kind.view](self.kind.view)
         self.env = {**QUIET, **self.view.environment(), "HB_STEPS": self.steps,
                     "HB_SIM_VOCAB": VOCABULARY.get(self.kind.shape, 512)}
-        if self.truth and self.kind.view == "gpu":
+        if self.truth and self.simulated:
             os.makedirs(self.truth, exist_ok=True)
             self.env.update(HB_SIM_TRUTH=self.truth, HB_SIM_TRUTH_SKIP=CHATTER)
         self.env.update(env or {})
@@ -91,6 +95,11 @@ class Engine:
 
     def _warm(self):
         pass
+
+    @property
+    def simulated(self):
+        """On the simulated accelerator."""
+        return self.kind.view != "cpu"
 
     def pids(self):
         return children(self.pid)
@@ -146,13 +155,15 @@ class Server(Engine):
         self.port, self.options = port or free_port(), options
         super().__init__(name, folder, **more)
 
-    def _start(self, timeout):
+    def _command(self):
         k = self.kind
         self.env["PYTHONPATH"] = os.path.join(venv.BED, "steps")
-        command = [venv.python(self.view.venv), "-m", "vllm.entrypoints.cli.main", "serve", venv.model(k.view, k.shape),
-                   "--served-model-name", "tiny", "--load-format", "dummy", "--host", "127.0.0.1", "--port", self.port,
-                   "--max-model-len", "1024", "--max-num-seqs", "16", *k.options, *self.options]
-        self.process = Process(command, env=self.env, cwd=self.folder)
+        return [venv.python(self.view.venv), "-m", "vllm.entrypoints.cli.main", "serve", venv.model(k.view, k.shape),
+                "--served-model-name", "tiny", "--load-format", "dummy", "--host", "127.0.0.1", "--port", self.port,
+                "--max-model-len", "1024", "--max-num-seqs", "16", *k.options, *self.options]
+
+    def _start(self, timeout):
+        self.process = Process(self._command(), env=self.env, cwd=self.folder)
         wait_for(lambda: self.healthy() or not self.process.running(), timeout, f"the start of {self.name}", every=0.25)
         if not self.process.running():
             raise NotReady(f"{self.name} ended at its start:\n{self.log()[-6000:]}")
@@ -183,7 +194,7 @@ class Server(Engine):
         found = collections.defaultdict(list)
         for pid in self.pids():
             title = title_of(pid)
-            for role, start in (("core", "VLLM::EngineCore"), ("workers", "VLLM::Worker")):
+            for role, start in ROLES:
                 if title.startswith(start):
                     found[role].append(pid)
         return {"api": [self.pid], **found}
@@ -192,6 +203,23 @@ class Server(Engine):
         """The processes that call the accelerator under load."""
         roles = self.roles()
         return roles.get("workers") or roles["core"]
+
+
+class Sglang(Server):
+    """Its kernels that embed NVIDIA's runtime (CuTe DSL) do not run on the simulated driver: norms are compiled instead (by
+    nvcc, minutes the first time), attention and sampling are those of the other back ends."""
+
+    def __init__(self, *words, timeout=900, **more):
+        super().__init__(*words, timeout=timeout, **more)
+
+    def _command(self):
+        cuda = os.environ.get("CUDA_HOME") or "/usr/local/cuda"
+        self.env.update(FLASHINFER_USE_CUDA_NORM="1", CUDA_HOME=cuda, MAX_JOBS="2",
+                        PATH=":".join([os.path.join(self.view.venv, "bin"), os.path.join(cuda, "bin"), os.environ["PATH"]]))
+        return [venv.python(self.view.venv), "-m", "sglang.launch_server", "--model-path", venv.model("sglang", "tiny"),
+                "--served-model-name", "tiny", "--load-format", "dummy", "--host", "127.0.0.1", "--port", self.port,
+                "--context-length", "1024", "--max-running-requests", "16", "--mem-fraction-static", "0.5",
+                "--attention-backend", "fa3", "--sampling-backend", "pytorch", *self.options]
 
 
 def title_of(pid):
@@ -242,4 +270,5 @@ class Loop(Engine):
 
 
 def start(name, folder, **options):
-    return (Server if name in SERVERS else Loop)(name, folder, **options)
+    made = Sglang if name == "sglang" else Server if name in SERVERS else Loop
+    return made(name, folder, **options)

@@ -10,7 +10,10 @@ RUNTIME, DRIVER, LIBRARY = "runtime", "driver", "library"
 
 # Stubs (functions that the simulated libraries only count) that engines may call, and why that is no gap that matters:
 # the caller takes "not supported" for an answer, on real machines too.
-HARMLESS = {}
+HARMLESS = {
+    "cuLogsRegisterCallback": "CUDA 13's PyTorch asks to be told of errors in words; codes come anyway",
+    "nvmlSystemGetConfComputeSettings": "SGLang asks whether memory is encrypted, and takes no for an answer",
+}
 
 
 def auto(tool):

@@ -20,16 +20,19 @@ class Missing(Exception):
     """Why an engine is not here."""
 
 
+FOLDERS = {"cpu": "vllm-cpu", "gpu": "vllm-gpu", "sglang": "sglang"}
+
+
 def installed(name):
-    """Folder of an installed venv, "cpu" or "gpu". Raises Missing with the reason."""
-    folder = os.path.join(paths.CACHE, f"vllm-{name}")
+    """Folder of an installed venv. Raises Missing with the reason."""
+    folder = os.path.join(paths.CACHE, FOLDERS[name])
     if os.path.exists(os.path.join(folder, "ready")):
         return folder
     reason = paths.built("check", f"engines-{name}.reason")
     if os.path.exists(reason):
         with open(reason, encoding="utf-8") as f:
             raise Missing(f.read().strip())
-    raise Missing(f"vLLM is not installed in {folder} (make check-engines installs it)")
+    raise Missing(f"the engine is not installed in {folder}; run scripts/engines-setup {paths.BUILD} {name}")
 
 
 def model(name, shape):
@@ -57,14 +60,15 @@ def locked(path):
 
 
 class View:
-    """A laid view, one for each build folder, kept between runs: making it takes seconds, and vLLM's and Triton's compiled
+    """A laid view of a venv, one for each build folder, kept between runs: making it takes seconds, and vLLM's and Triton's compiled
     code lies in it."""
 
-    def __init__(self):
-        shared = os.path.join(installed("gpu"), "venv")
+    def __init__(self, name="gpu"):
+        shared = os.path.join(installed(name), "venv")
         if not os.path.exists(paths.built("sim", "libcuda.so.1")):
             raise Missing(f"{paths.built('sim')} is not built; run make sim")
-        self.folder = os.path.join(paths.CACHE, "laid-" + hashlib.sha256(paths.BUILD.encode()).hexdigest()[:10])
+        key = hashlib.sha256(paths.BUILD.encode()).hexdigest()[:10]
+        self.folder = os.path.join(paths.CACHE, f"laid-{key}-{name}")
         self.venv, self.home = os.path.join(self.folder, "venv"), os.path.join(self.folder, "home")
         os.makedirs(self.home, exist_ok=True)
         with open(os.path.join(self.folder, "build"), "w", encoding="utf-8") as f:
@@ -109,8 +113,8 @@ class View:
 class Plain:
     """The CPU venv: nothing is laid, nothing is changed."""
 
-    def __init__(self):
-        self.venv = os.path.join(installed("cpu"), "venv")
+    def __init__(self, name="cpu"):
+        self.venv = os.path.join(installed(name), "venv")
 
     @staticmethod
     def environment():
