@@ -67,8 +67,25 @@ struct {
  * the middle of a switch. */
 struct hb_stack_scratch {
 	u32 busy, pad;
+	u64 block[HB_PY_BLOCK / 8]; /* a Python frame */
 	struct hb_stack_trace trace;
 };
+
+/* Native and Python stacks of one moment. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, HB_MAX_STACKS);
+	__type(key, u32); /* HB_STACK_PAIR | folded hash */
+	__type(value, struct hb_stack_pair);
+} stack_pairs SEC(".maps") __weak;
+
+/* Processes whose Python is known. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, HB_MAX_TARGETS);
+	__type(key, u32);
+	__type(value, struct hb_py_process);
+} py_processes SEC(".maps") __weak;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

@@ -14,7 +14,7 @@
  * Sleeps that lie across an edge of the window are found by walking the tasks there (window_edge): a thread
  * that is blocked all the time, the one an operator looks for, would otherwise never be seen.
  */
-#include "emit.bpf.h"
+#include "python.bpf.h"
 #include <bpf/bpf_endian.h>
 #include "channel.bpf.h"
 
@@ -39,7 +39,8 @@ struct hb_sleep {
 	u8 state, wctx;
 	u8 before; /* it slept already when the window began: `out` is the window's begin */
 	u32 stack;
-	u64 walked[4]; /* what the last walk began with */
+	u32 native;    /* the native part of it */
+	u64 walked[4]; /* what the last walk of that began with */
 };
 
 struct {
@@ -49,27 +50,33 @@ struct {
 	__type(value, struct hb_sleep);
 } sleeps SEC(".maps");
 
-/* A walk reads one user word per frame, so it is repeated only when instruction, frame pointer, or the first
+/* A native walk reads one user word per frame, so it is repeated only when instruction, frame pointer, or the first
  * frame's two words (the caller's frame and return address) differ from the last time. Callers further out
  * that changed without moving those are not noticed. */
-static __always_inline void sleep_walk(void *ctx, struct hb_sleep *s, const struct hb_call_regs *r)
+static __always_inline void sleep_walk_native(void *ctx, struct hb_sleep *s, const struct hb_call_regs *r)
 {
 	u64 top[2] = {};
 
-	if (!r->has_user) {
-		s->stack = 0;
-		return;
-	}
 	if (r->fp)
 		bpf_probe_read_user(top, sizeof(top), (void *)r->fp);
-	if (s->stack && s->walked[0] == r->ip && s->walked[1] == r->fp && s->walked[2] == top[0] &&
+	if (s->native && s->walked[0] == r->ip && s->walked[1] == r->fp && s->walked[2] == top[0] &&
 	    s->walked[3] == top[1])
 		return;
 	s->walked[0] = r->ip;
 	s->walked[1] = r->fp;
 	s->walked[2] = top[0];
 	s->walked[3] = top[1];
-	s->stack = hb_stack__take(ctx, HB_TYPE_offcpu, BPF_F_USER_STACK, HB_STACK_SWITCH);
+	s->native = hb_stack__take(ctx, HB_TYPE_offcpu, BPF_F_USER_STACK, HB_STACK_SWITCH);
+}
+
+/* Python's is walked each time: from one sleep to the next only a caller's line may have changed, far out. */
+static __always_inline void sleep_walk(void *ctx, struct hb_sleep *s, const struct hb_call_regs *r)
+{
+	s->stack = 0;
+	if (!r->has_user)
+		return;
+	sleep_walk_native(ctx, s, r);
+	s->stack = hb_stack__pair(s->native, HB_TYPE_offcpu, HB_STACK_SWITCH);
 }
 
 static __always_inline void switch_out(void *ctx, struct task_struct *prev, bool preempt, u32 state)

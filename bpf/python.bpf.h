@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The Python stack of the current thread. What CPython looks like in memory is told by user space
+ * (schema/python.h); here its frames are followed, whoever holds the GIL: the thread state is found through
+ * the thread's own memory, where it stays while a call blocks without the GIL.
+ *
+ * Everything read is the target's and may be anything: the number of steps is fixed, reads that fail end the
+ * walk, and addresses are only ever given to the function that reads user memory.
+ */
+#ifndef HB_PYTHON_BPF_H
+#define HB_PYTHON_BPF_H
+
+#include "emit.bpf.h"
+
+/* --python; off: the code below is dead and is taken out at load. */
+const volatile bool hb_python SEC(".rodata") __weak = false;
+
+static __always_inline bool py_read(u64 *to, u64 at)
+{
+	*to = 0;
+	return bpf_probe_read_user(to, sizeof(*to), (void *)at) == 0;
+}
+
+static __always_inline u64 py_thread_pointer(void)
+{
+#if defined(__TARGET_ARCH_x86)
+	return BPF_CORE_READ(bpf_get_current_task_btf(), thread.fsbase);
+#elif defined(__TARGET_ARCH_arm64)
+	return BPF_CORE_READ(bpf_get_current_task_btf(), thread.uw.tp_value);
+#endif
+}
+
+/* The thread state; 0 for a thread that has none, or when what lies there is not one of this thread. */
+static __always_inline u64 py_thread_state(const struct hb_py_walk *w)
+{
+	u64 self = py_thread_pointer(), ts, id;
+
+	if (!self || !py_read(&ts, self + (s64)w->slot) || !ts)
+		return 0;
+	if (w->slot_inner >= 0 && (!py_read(&ts, ts + w->slot_inner) || !ts))
+		return 0;
+	if (!py_read(&id, ts + w->thread_id) || id != self)
+		return 0;
+	return ts;
+}
+
+static __always_inline bool py_innermost(const struct hb_py_walk *w, u64 ts, u64 *frame)
+{
+	if (!py_read(frame, ts + w->frame))
+		return false;
+	return w->frame_inner < 0 || !*frame || py_read(frame, *frame + w->frame_inner);
+}
+
+static __always_inline u64 py_word(const struct hb_stack_scratch *s, u16 off)
+{
+	u32 i = off >> 3;
+
+	return s->block[i & (HB_PY_BLOCK / 8 - 1)];
+}
+
+static __always_inline u8 py_byte(const struct hb_stack_scratch *s, u16 off)
+{
+	return py_word(s, off) >> (off & 7) * 8;
+}
+
+/* Where in its code the frame in `block` is, in units of 2 bytes. */
+static __always_inline u64 py_at2(const struct hb_stack_scratch *s, const struct hb_py_walk *w, u64 code)
+{
+	u64 at = py_word(s, w->instr);
+
+	if (w->code_bytes)
+		at -= code + w->code_bytes;
+	else
+		at = (u64)(s64)(s32)at * w->lasti_bytes;
+	at >>= 1;
+	return at < HB_PY_AT_MAX ? at : HB_PY_AT_MAX;
+}
+
+/* Word of the frame in `block`. */
+static __always_inline u64 py_frame(const struct hb_stack_scratch *s, const struct hb_py_walk *w, u64 *code)
+{
+	u64 word;
+
+	*code = py_word(s, w->code) & ~(u64)w->tag;
+	if (!*code || *code == w->none || (w->owner && py_byte(s, w->owner) >= w->shim_owner))
+		return HB_PY_BORDER;
+	word = HB_PY_WORD(*code, py_at2(s, w, *code));
+	if (w->always_entered || (w->entry && py_byte(s, w->entry)))
+		word |= HB_PY_ENTERED;
+	return word;
+}
+
+/* Frames into the scratch, innermost first. Each step stores at its own index: a counter beside it is more
+ * than verifiers can follow. The names' addresses are in the hash, so that a stack of functions that came to
+ * lie where others were is another stack. */
+static __always_inline void py_walk(struct hb_stack_scratch *s, const struct hb_py_walk *w, u64 frame)
+{
+	u64 h = 0x51afd7ed558ccd5bULL, code, name, word;
+	u32 i, size = w->frame_size;
+
+	s->trace.state = HB_TRACE_WHOLE;
+	size = size <= HB_PY_BLOCK ? size : HB_PY_BLOCK;
+	for (i = 0; i < HB_STACK_DEPTH; i++) {
+		if (!frame)
+			break;
+		if (bpf_probe_read_user(s->block, size, (void *)frame)) {
+			s->trace.state = HB_TRACE_BROKEN;
+			break;
+		}
+		word = py_frame(s, w, &code);
+		name = 0;
+		if (word != HB_PY_BORDER)
+			bpf_probe_read_user(&name, sizeof(name), (void *)(code + w->code_name));
+		h = (h ^ word) * 0xff51afd7ed558ccdULL;
+		h = (h ^ h >> 32 ^ name) * 0xff51afd7ed558ccdULL;
+		s->trace.ip[i] = word;
+		frame = py_word(s, w->back);
+	}
+	if (i == HB_STACK_DEPTH && frame)
+		s->trace.state = HB_TRACE_TRUNCATED;
+	s->trace.n = i;
+	s->trace.hash = h ^ (u64)s->trace.state << 32 ^ h << 29;
+}
+
+static __always_inline u32 py_keep(struct hb_stack_scratch *s, u32 type)
+{
+	u32 id = s->trace.n ? hb_stack__intern(&s->trace) : 0;
+
+	if (s->trace.n && !id)
+		hb_lose(HB_LOSS_STACK_FULL, type);
+	if (s->trace.state == HB_TRACE_TRUNCATED)
+		hb_lose(HB_LOSS_PY_TRUNCATED, type);
+	else if (s->trace.state == HB_TRACE_BROKEN)
+		hb_lose(HB_LOSS_PY_UNREADABLE, type);
+	return id;
+}
+
+/* Id of the current thread's Python stack; 0 when it runs none. Not inlined and not static: looked at once by
+ * the verifier, wherever it is called from. */
+__weak __noinline u32 hb_py_take(u32 where, u32 type)
+{
+	u32 tgid = bpf_get_current_pid_tgid() >> 32, id = 0, i;
+	struct hb_py_process *p = bpf_map_lookup_elem(&py_processes, &tgid);
+	struct hb_stack_scratch *s;
+	u64 ts = 0, frame = 0;
+
+	if (!p)
+		return 0;
+	for (i = 0; i < HB_PY_RUNTIMES; i++) {
+		if (i >= p->n)
+			return 0;
+		ts = py_thread_state(&p->runtime[i]);
+		if (ts)
+			break;
+	}
+	if (!ts || i >= HB_PY_RUNTIMES)
+		return 0;
+	if (!py_innermost(&p->runtime[i], ts, &frame)) {
+		hb_lose(HB_LOSS_PY_UNREADABLE, type);
+		return 0;
+	}
+	if (!frame)
+		return 0;
+	s = bpf_map_lookup_elem(&stack_scratch, &where);
+	if (!s || __sync_lock_test_and_set(&s->busy, 1)) {
+		hb_lose(HB_LOSS_STACK_FULL, type);
+		return 0;
+	}
+	py_walk(s, &p->runtime[i], frame);
+	id = py_keep(s, type);
+	s->busy = 0;
+	return id;
+}
+
+/* The id for a STACK member of a native stack and the Python stack of the same moment. */
+static __always_inline u32 hb_stack__join(u32 native, u32 python, u32 type)
+{
+	struct hb_stack_pair pair = {native, python}, *old;
+	u64 h = ((u64)native << 32 | python) * 0xff51afd7ed558ccdULL;
+	u32 id = (u32)(h >> 32) | HB_STACK_PAIR;
+
+	if (!python)
+		return native;
+	old = bpf_map_lookup_elem(&stack_pairs, &id);
+	if (!old) {
+		if (bpf_map_update_elem(&stack_pairs, &id, &pair, BPF_NOEXIST) == 0)
+			return id;
+		old = bpf_map_lookup_elem(&stack_pairs, &id);
+	}
+	if (old && old->native == native && old->python == python)
+		return id;
+	hb_lose(HB_LOSS_STACK_FULL, type);
+	return native;
+}
+
+/* `native` with the current thread's Python stack, where it has one. */
+static __always_inline u32 hb_stack__pair(u32 native, u32 type, enum hb_stack_ctx where)
+{
+	return hb_python ? hb_stack__join(native, hb_py_take(where, type), type) : native;
+}
+
+#endif
