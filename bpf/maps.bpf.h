@@ -67,7 +67,9 @@ struct {
  * the middle of a switch. */
 struct hb_stack_scratch {
 	u32 busy, pad;
-	u64 block[HB_PY_BLOCK / 8]; /* a Python frame */
+	u64 frame;		    /* of a walk under way: the next one, */
+	u64 hash;		    /* the hash so far, */
+	u64 block[HB_PY_BLOCK / 8]; /* and this frame */
 	struct hb_stack_trace trace;
 };
 

@@ -90,36 +90,47 @@ static __always_inline u64 py_frame(const struct hb_stack_scratch *s, const stru
 	return word;
 }
 
-/* Frames into the scratch, innermost first. Each step stores at its own index: a counter beside it is more
- * than verifiers can follow. The names' addresses are in the hash, so that a stack of functions that came to
- * lie where others were is another stack. */
-static __always_inline void py_walk(struct hb_stack_scratch *s, const struct hb_py_walk *w, u64 frame)
+/* The next frame into the scratch, at its own index i; false when there is none. The name's address is in the
+ * hash, so that a stack of functions that came to lie where others were is another stack. Like hb_py_take not
+ * inlined and not static: the verifier then looks at it once, not once for each frame and each way through
+ * those before. */
+__weak __noinline u32 hb_py_step(struct hb_stack_scratch *s, const struct hb_py_walk *w, u32 i)
 {
-	u64 h = 0x51afd7ed558ccd5bULL, code, name, word;
-	u32 i, size = w->frame_size;
+	u64 code, name = 0, word;
+	u32 size;
 
-	s->trace.state = HB_TRACE_WHOLE;
-	size = size <= HB_PY_BLOCK ? size : HB_PY_BLOCK;
-	for (i = 0; i < HB_STACK_DEPTH; i++) {
-		if (!frame)
-			break;
-		if (bpf_probe_read_user(s->block, size, (void *)frame)) {
-			s->trace.state = HB_TRACE_BROKEN;
-			break;
-		}
-		word = py_frame(s, w, &code);
-		name = 0;
-		if (word != HB_PY_BORDER)
-			bpf_probe_read_user(&name, sizeof(name), (void *)(code + w->code_name));
-		h = (h ^ word) * 0xff51afd7ed558ccdULL;
-		h = (h ^ h >> 32 ^ name) * 0xff51afd7ed558ccdULL;
-		s->trace.ip[i] = word;
-		frame = py_word(s, w->back);
+	if (!s || !w || i >= HB_STACK_DEPTH || !s->frame)
+		return false;
+	size = w->frame_size;
+	if (size > HB_PY_BLOCK || bpf_probe_read_user(s->block, size, (void *)s->frame)) {
+		s->trace.state = HB_TRACE_BROKEN;
+		return false;
 	}
-	if (i == HB_STACK_DEPTH && frame)
+	word = py_frame(s, w, &code);
+	if (word != HB_PY_BORDER)
+		bpf_probe_read_user(&name, sizeof(name), (void *)(code + w->code_name));
+	s->hash = (s->hash ^ word) * 0xff51afd7ed558ccdULL;
+	s->hash = (s->hash ^ s->hash >> 32 ^ name) * 0xff51afd7ed558ccdULL;
+	s->trace.ip[i] = word;
+	s->frame = py_word(s, w->back);
+	return true;
+}
+
+/* Frames into the scratch, innermost first. */
+static __always_inline void py_walk(struct hb_stack_scratch *s, const struct hb_py_walk *w)
+{
+	u32 i;
+
+	s->hash = 0x51afd7ed558ccd5bULL;
+	s->trace.state = HB_TRACE_WHOLE;
+#pragma clang loop unroll(disable)
+	for (i = 0; i < HB_STACK_DEPTH; i++)
+		if (!hb_py_step(s, w, i))
+			break;
+	if (s->frame && i == HB_STACK_DEPTH)
 		s->trace.state = HB_TRACE_TRUNCATED;
 	s->trace.n = i;
-	s->trace.hash = h ^ (u64)s->trace.state << 32 ^ h << 29;
+	s->trace.hash = s->hash ^ s->hash << 29 ^ (u64)s->trace.state << 32;
 }
 
 static __always_inline u32 py_keep(struct hb_stack_scratch *s, u32 type)
@@ -135,27 +146,36 @@ static __always_inline u32 py_keep(struct hb_stack_scratch *s, u32 type)
 	return id;
 }
 
-/* Id of the current thread's Python stack; 0 when it runs none. Not inlined and not static: looked at once by
- * the verifier, wherever it is called from. */
-__weak __noinline u32 hb_py_take(u32 where, u32 type)
+/* The first of its interpreters of which the current thread has a thread state; NULL: none. */
+static __always_inline struct hb_py_walk *py_runtime(u32 tgid, u64 *ts)
 {
-	u32 tgid = bpf_get_current_pid_tgid() >> 32, id = 0, i;
 	struct hb_py_process *p = bpf_map_lookup_elem(&py_processes, &tgid);
-	struct hb_stack_scratch *s;
-	u64 ts = 0, frame = 0;
+	u32 i;
 
 	if (!p)
-		return 0;
+		return NULL;
+#pragma clang loop unroll(disable)
 	for (i = 0; i < HB_PY_RUNTIMES; i++) {
 		if (i >= p->n)
-			return 0;
-		ts = py_thread_state(&p->runtime[i]);
-		if (ts)
-			break;
+			return NULL;
+		*ts = py_thread_state(&p->runtime[i]);
+		if (*ts)
+			return &p->runtime[i];
 	}
-	if (!ts || i >= HB_PY_RUNTIMES)
+	return NULL;
+}
+
+/* Id of the current thread's Python stack; 0 when it runs none. */
+__weak __noinline u32 hb_py_take(u32 where, u32 type)
+{
+	struct hb_stack_scratch *s;
+	u64 ts = 0, frame = 0;
+	struct hb_py_walk *w = py_runtime(bpf_get_current_pid_tgid() >> 32, &ts);
+	u32 id;
+
+	if (!w)
 		return 0;
-	if (!py_innermost(&p->runtime[i], ts, &frame)) {
+	if (!py_innermost(w, ts, &frame)) {
 		hb_lose(HB_LOSS_PY_UNREADABLE, type);
 		return 0;
 	}
@@ -166,7 +186,8 @@ __weak __noinline u32 hb_py_take(u32 where, u32 type)
 		hb_lose(HB_LOSS_STACK_FULL, type);
 		return 0;
 	}
-	py_walk(s, &p->runtime[i], frame);
+	s->frame = frame;
+	py_walk(s, w);
 	id = py_keep(s, type);
 	s->busy = 0;
 	return id;

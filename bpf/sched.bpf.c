@@ -50,9 +50,9 @@ struct {
 	__type(value, struct hb_sleep);
 } sleeps SEC(".maps");
 
-/* A native walk reads one user word per frame, so it is repeated only when instruction, frame pointer, or the first
- * frame's two words (the caller's frame and return address) differ from the last time. Callers further out
- * that changed without moving those are not noticed. */
+/* A native walk reads one user word per frame, so it is repeated only when instruction, frame pointer, or the
+ * first frame's two words (the caller's frame and return address) differ from the last time. Callers further
+ * out that changed without moving those are not noticed. */
 static __always_inline void sleep_walk_native(void *ctx, struct hb_sleep *s, const struct hb_call_regs *r)
 {
 	u64 top[2] = {};

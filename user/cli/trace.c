@@ -18,6 +18,8 @@
 enum key {
 	KEY_LAYERS = 0x100,
 	KEY_SYSCALLS,
+	KEY_PYTHON,
+	KEY_EVERY,
 	KEY_PROBES,
 	KEY_FORCE,
 	KEY_BUFFER,
@@ -50,6 +52,12 @@ static const struct argp_option options[] = {
     {"syscalls", KEY_SYSCALLS, "none|blocking|all", 0,
      "blocking: those that sleep, at no cost to others (default); all: every one, slows every process of the "
      "machine; none: no waits either, nothing about time off the CPU and wakers",
+     3},
+    {"python", KEY_PYTHON, "off|stacks", 0,
+     "stacks: Python functions in the stacks of accelerator calls, waits and CPU samples (default)", 3},
+    {"stacks-every", KEY_EVERY, "CLASS=N,..", 0,
+     "Python stack with every N-th accelerator call of a class, 0 = none (default: with each); CLASS as in "
+     "`probes list`, or all",
      3},
     {"probes", KEY_PROBES, "FILE", 0, "further probe table; may be repeated", 3},
     {"frequency", 'F', "HZ", 0, "CPU samples per second and CPU, 0 = none (default 99)", 3},
@@ -91,6 +99,32 @@ static int parse_share(const char *s, double *out)
 	return *out <= 1 ? 0 : -EINVAL;
 }
 
+/* "launch=10,copy=0": into the array by class. */
+static int parse_every(const char *s, u32 *every)
+{
+	while (*s) {
+		const char *eq = strchr(s, '=');
+		char word[32], *end;
+		unsigned long n;
+		int c;
+
+		if (!eq || (size_t)(eq - s) >= sizeof(word))
+			return -EINVAL;
+		snprintf(word, sizeof(word), "%.*s", (int)(eq - s), s);
+		n = strtoul(eq + 1, &end, 10);
+		c = hb_word__id(HB_WORDS_CLASS, word);
+		if (end == eq + 1 || (*end && *end != ',') || n > 1000000 || eq[1] == '-')
+			return -EINVAL;
+		if (c < 0 && strcmp(word, "all") != 0)
+			return -EINVAL;
+		for (int i = 0; i < HB_CLASS_COUNT; i++)
+			if (c < 0 || i == c)
+				every[i] = (u32)n;
+		s = *end ? end + 1 : end;
+	}
+	return 0;
+}
+
 static int parse_freq(const char *s, unsigned *out)
 {
 	char *end;
@@ -105,6 +139,7 @@ static int parse_freq(const char *s, unsigned *out)
 static int parse_recorded(int key, char *arg, struct args *a)
 {
 	static const char *const layers[] = {"auto", "runtime", "driver", "both"};
+	static const char *const python[] = {"off", "stacks"};
 	static const char *const calls[] = {"none", "blocking", "all"};
 	int i;
 
@@ -117,6 +152,21 @@ static int parse_recorded(int key, char *arg, struct args *a)
 		i = choice(arg, calls, 3);
 		a->o.syscalls = (enum hb_syscalls)i;
 		return i < 0 ? bad(a, "--syscalls", arg, "none, blocking or all") : 0;
+	case KEY_PYTHON:
+		if (strcmp(arg, "calls") == 0) {
+			hb_error__set(
+			    &a->error, HB_EXIT_USAGE, -ENOTSUP,
+			    "--python: \"calls\" is not there yet; stacks and CPU samples say where time "
+			    "goes: --python stacks");
+			return EINVAL;
+		}
+		i = choice(arg, python, 2);
+		a->o.python = (enum hb_python_mode)i;
+		return i < 0 ? bad(a, "--python", arg, "off or stacks") : 0;
+	case KEY_EVERY:
+		return parse_every(arg, a->o.stacks_every)
+			   ? bad(a, "--stacks-every", arg, "a list such as launch=10,copy=0 or all=100")
+			   : 0;
 	case KEY_PROBES:
 		if (a->n_tables == MAX_TABLES)
 			return bad(a, "--probes", arg, "allowed: at most 16 tables");
@@ -316,10 +366,16 @@ static int trace(struct args *a)
 
 static int run(int argc, char **argv)
 {
-	struct args a = {.o = {.duration = 30000000000ULL, .syscalls = HB_SYSCALLS_BLOCKING, .freq = 99},
+	struct args a = {.o = {.duration = 30000000000ULL,
+			       .syscalls = HB_SYSCALLS_BLOCKING,
+			       .python = HB_PYTHON_STACKS,
+			       .freq = 99},
 			 .strict = -1};
-	int rc = hb_cli__parse(&argp, argc, argv, &a, &a.error);
+	int rc;
 
+	for (int i = 0; i < HB_CLASS_COUNT; i++)
+		a.o.stacks_every[i] = 1;
+	rc = hb_cli__parse(&argp, argc, argv, &a, &a.error);
 	if (rc != HB_CLI_GO)
 		return rc;
 	hb_quiet(a.quiet);

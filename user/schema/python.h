@@ -13,25 +13,25 @@
 
 /* Offsets in bytes. A frame is read whole, from its begin to frame_size. */
 struct hb_py_walk {
-	s32 slot;	   /* the thread state is *(thread pointer + slot) ... */
-	s32 slot_inner;	   /* ... or, if not negative, *(*(thread pointer + slot) + slot_inner) */
-	s32 frame_inner;   /* see frame */
+	s32 slot;	 /* the thread state is *(thread pointer + slot) ... */
+	s32 slot_inner;	 /* ... or, if not negative, *(*(thread pointer + slot) + slot_inner) */
+	s32 frame_inner; /* see frame */
 	s32 pad0;
-	u64 none;	   /* address of None: the `code` of a frame that is none of Python's (3.13+) */
-	u16 thread_id;	   /* in the thread state: the thread pointer, as a proof that it is one */
-	u16 frame;	   /* in the thread state: the innermost frame; where frame_inner is not negative (3.11,
-			    * 3.12), what has it at frame_inner */
-	u16 frame_size;	   /* at most HB_PY_BLOCK */
-	u16 back;	   /* in a frame: the caller's frame */
-	u16 code;	   /* its code object */
-	u16 instr;	   /* instruction: a pointer, or an int (f_lasti) when code_bytes is 0 */
-	u16 owner;	   /* a byte; 0: there is none */
-	u16 entry;	   /* a byte: it was entered from C (3.11); 0: there is none */
-	u16 code_bytes;	   /* in a code object: the first instruction */
-	u16 code_name;	   /* its name, as a mark by which two code objects at one address differ */
-	u8 lasti_bytes;	   /* bytes per unit of f_lasti */
-	u8 shim_owner;	   /* frames of this owner and above are none of Python's */
-	u8 tag;		   /* low bits that are no part of a reference (3.14) */
+	u64 none;	/* address of None: the `code` of a frame that is none of Python's (3.13+) */
+	u16 thread_id;	/* in the thread state: the thread pointer, as a proof that it is one */
+	u16 frame;	/* in the thread state: the innermost frame; where frame_inner is not negative (3.11,
+			 * 3.12), what has it at frame_inner */
+	u16 frame_size; /* at most HB_PY_BLOCK */
+	u16 back;	/* in a frame: the caller's frame */
+	u16 code;	/* its code object */
+	u16 instr;	/* instruction: a pointer, or an int (f_lasti) when code_bytes is 0 */
+	u16 owner;	/* a byte; 0: there is none */
+	u16 entry;	/* a byte: it was entered from C (3.11); 0: there is none */
+	u16 code_bytes; /* in a code object: the first instruction */
+	u16 code_name;	/* its name, as a mark by which two code objects at one address differ */
+	u8 lasti_bytes; /* bytes per unit of f_lasti */
+	u8 shim_owner;	/* frames of this owner and above are none of Python's */
+	u8 tag;		/* low bits that are no part of a reference (3.14) */
 	u8 always_entered; /* every frame is entered from C (up to 3.10) */
 	u8 pad[5];
 };
@@ -47,14 +47,15 @@ struct hb_py_process {
  * A frame of a Python stack: 44 bits code object >> 3, 1 bit "entered from C", 19 bits instruction / 2. Code
  * object 0 is the border itself: what is inside of it was entered from C.
  */
-#define HB_PY_AT_BITS  19
-#define HB_PY_AT_MAX   ((1u << HB_PY_AT_BITS) - 1) /* not known, or further in than half a million instructions */
+#define HB_PY_AT_BITS 19
+#define HB_PY_AT_MAX                                                                                         \
+	((1u << HB_PY_AT_BITS) - 1) /* not known, or further in than half a million instructions */
 #define HB_PY_ENTERED  (1ULL << HB_PY_AT_BITS)
 #define HB_PY_CODE_BIT (HB_PY_AT_BITS + 1)
 #define HB_PY_BORDER   HB_PY_ENTERED
 
 #define HB_PY_WORD(code, at2) (((u64)(code) >> 3 << HB_PY_CODE_BIT) | (at2))
 #define HB_PY_CODE(word)      ((word) >> HB_PY_CODE_BIT << 3)
-#define HB_PY_AT2(word)	      ((u32)(word) & HB_PY_AT_MAX)
+#define HB_PY_AT2(word)	      ((u32)(word)&HB_PY_AT_MAX)
 
 #endif

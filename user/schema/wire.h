@@ -5,12 +5,13 @@
 
 #include "schema/python.h"
 
-#define HB_MAX_RINGS   64    /* rings are per CPU up to this, then shared by CPU modulo */
-#define HB_MAX_PROBES  4096  /* rows in one plan */
-#define HB_MAX_CLASSES 16    /* of operations (words.def), a power of two */
-#define HB_MAX_TARGETS 4096  /* processes in one window */
-#define HB_MAX_STACKS  16384 /* distinct stacks kept by the kernel in one window: 16 MiB; twice that with Python */
-#define HB_STACK_DEPTH 127   /* frames, the kernel's own limit */
+#define HB_MAX_RINGS   64   /* rings are per CPU up to this, then shared by CPU modulo */
+#define HB_MAX_PROBES  4096 /* rows in one plan */
+#define HB_MAX_CLASSES 16   /* of operations (words.def), a power of two */
+#define HB_MAX_TARGETS 4096 /* processes in one window */
+#define HB_MAX_STACKS                                                                                        \
+	16384 /* distinct stacks kept by the kernel in one window: 16 MiB; twice that with Python */
+#define HB_STACK_DEPTH 127 /* frames, the kernel's own limit */
 
 /* Value of map `targets`, key: tgid in the initial pid namespace. */
 struct hb_target_cfg {
@@ -64,9 +65,9 @@ struct hb_probe_desc {
 
 /* Value of map `stacks`, key: the id in STACK members. */
 struct hb_stack_trace {
-	u64 hash;  /* of the frames: tells two stacks with one id apart */
+	u64 hash; /* of the frames: tells two stacks with one id apart */
 	u32 n;
-	u32 state; /* enum hb_trace_state */
+	u32 state;		/* enum hb_trace_state */
 	u64 ip[HB_STACK_DEPTH]; /* innermost first; of a Python stack: schema/python.h */
 };
 

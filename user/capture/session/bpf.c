@@ -37,10 +37,15 @@ static int libbpf_words(enum libbpf_print_level level, const char *fmt, va_list 
 
 	if (level == LIBBPF_DEBUG)
 		return 0;
+	if (getenv("HB_LIBBPF")) { /* whole: the verifier's log is one message */
+		va_list all;
+
+		va_copy(all, ap);
+		vfprintf(stderr, fmt, all);
+		va_end(all);
+	}
 	vsnprintf(line, sizeof(line), fmt, ap);
 	line[strcspn(line, "\n")] = 0;
-	if (getenv("HB_LIBBPF"))
-		fprintf(stderr, "libbpf: %s\n", line);
 	if (level == LIBBPF_WARN && !last_words[0])
 		memcpy(last_words, line, sizeof(last_words));
 	return 0;
@@ -68,6 +73,19 @@ static u64 ring_bytes(const struct hb_session_opts *o, unsigned n_rings)
 	return pow2_floor(each);
 }
 
+/* Python stacks lie in the same table, about as many. */
+static void configure_python(struct hb_bpf *b, const struct hb_session_opts *o)
+{
+	bool on = o->python != HB_PYTHON_OFF;
+
+	b->skel->rodata->hb_python = on;
+	for (unsigned c = 0; c < HB_CLASS_COUNT && c < HB_MAX_CLASSES; c++)
+		b->skel->rodata->hb_accel_every[c] = on ? o->stacks_every[c] : 0;
+	bpf_map__set_max_entries(b->skel->maps.stacks, on ? 2 * HB_MAX_STACKS : HB_MAX_STACKS);
+	bpf_map__set_max_entries(b->skel->maps.stack_pairs, on ? HB_MAX_STACKS : 1);
+	bpf_map__set_max_entries(b->skel->maps.py_processes, on ? HB_MAX_TARGETS : 1);
+}
+
 static void configure(struct hb_bpf *b, const struct hb_session_opts *o, u64 bytes)
 {
 	bool multi = !o->single && hb_attach__has_multi();
@@ -81,6 +99,7 @@ static void configure(struct hb_bpf *b, const struct hb_session_opts *o, u64 byt
 	b->skel->rodata->hb_switch_has_state = knobs.switch_has_state;
 	b->skel->rodata->hb_sample_period = hb_sampling__period(o->freq ? o->freq : 1);
 
+	configure_python(b, o);
 	b->skel->rodata->hb_n_rings = b->n_rings;
 	/* An eighth: late enough to save wake-ups, early enough that the reader gets there in time. */
 	b->skel->rodata->hb_wake_bytes = bytes >= 32768 ? (u32)(bytes / 8) : 4096;
@@ -235,6 +254,15 @@ int hb_bpf__load_probes(struct hb_bpf *b, const struct hb_plan *p, u32 first, st
 int hb_bpf__add_target(struct hb_bpf *b, u32 pid, const struct hb_target_cfg *cfg)
 {
 	return bpf_map_update_elem(bpf_map__fd(b->skel->maps.targets), &pid, cfg, BPF_ANY) ? -errno : 0;
+}
+
+int hb_bpf__set_python(struct hb_bpf *b, u32 pid, const struct hb_py_process *cfg)
+{
+	int fd = bpf_map__fd(b->skel->maps.py_processes);
+
+	if (!cfg)
+		return bpf_map_delete_elem(fd, &pid) && errno != ENOENT ? -errno : 0;
+	return bpf_map_update_elem(fd, &pid, cfg, BPF_ANY) ? -errno : 0;
 }
 
 /* All CPUs see a word within this time of its being written. */
@@ -392,11 +420,23 @@ void hb_bpf__each_loss(const struct hb_bpf *b, void (*fn)(const struct hb_loss_r
 	}
 }
 
+bool hb_bpf__trace(const struct hb_bpf *b, u32 id, struct hb_stack_trace *out)
+{
+	return id && !bpf_map_lookup_elem(bpf_map__fd(b->skel->maps.stacks), &id, out) &&
+	       out->n <= HB_STACK_DEPTH;
+}
+
+bool hb_bpf__pair(const struct hb_bpf *b, u32 raw, struct hb_stack_pair *out)
+{
+	return (raw & HB_STACK_PAIR) &&
+	       !bpf_map_lookup_elem(bpf_map__fd(b->skel->maps.stack_pairs), &raw, out);
+}
+
 u32 hb_bpf__stack(const struct hb_bpf *b, u32 raw, u64 addr[HB_STACK_DEPTH])
 {
 	struct hb_stack_trace t;
 
-	if (!raw || bpf_map_lookup_elem(bpf_map__fd(b->skel->maps.stacks), &raw, &t) || t.n > HB_STACK_DEPTH)
+	if (!hb_bpf__trace(b, raw, &t))
 		return 0;
 	memcpy(addr, t.ip, t.n * sizeof(u64));
 	return t.n;

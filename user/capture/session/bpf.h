@@ -32,6 +32,8 @@ int hb_bpf__add_target(struct hb_bpf *b, u32 pid, const struct hb_target_cfg *cf
 u64 hb_bpf__begin_calls(struct hb_bpf *b);
 /* The same for the end. */
 u64 hb_bpf__end_calls(struct hb_bpf *b);
+/* Where Python is in a process; NULL: it has none. 0 or -errno. */
+int hb_bpf__set_python(struct hb_bpf *b, u32 pid, const struct hb_py_process *cfg);
 /* Empties the set: from now on nothing is recorded. */
 void hb_bpf__clear_targets(struct hb_bpf *b);
 /* Process, scheduler and (--syscalls all) system call events. */
@@ -52,6 +54,10 @@ void hb_bpf__each_loss(const struct hb_bpf *b, void (*fn)(const struct hb_loss_r
 		       void *arg);
 /* Addresses of a stack (raw id as in records), innermost first; returns the number, 0 when gone. */
 u32 hb_bpf__stack(const struct hb_bpf *b, u32 raw, u64 addr[HB_STACK_DEPTH]);
+/* The same with all there is of it; false when gone. */
+bool hb_bpf__trace(const struct hb_bpf *b, u32 id, struct hb_stack_trace *out);
+/* The two stacks of an id; false when it is that of a native one. */
+bool hb_bpf__pair(const struct hb_bpf *b, u32 raw, struct hb_stack_pair *out);
 /* What the event programs cost: calls fn(name, runs, ns, misses) per program. ns is 0 where the kernel cannot
  * measure. */
 void hb_bpf__each_cost(const struct hb_bpf *b,

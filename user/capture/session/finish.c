@@ -27,6 +27,7 @@ static void meta_s64(struct hb_session *s, const char *key, s64 v)
 }
 
 static const char *const layer_words[] = {"auto", "runtime", "driver", "both"};
+static const char *const python_words[] = {"off", "stacks"};
 static const char *const syscall_words[] = {"none", "blocking", "all"};
 
 static void describe_host(struct hb_session *s)
@@ -92,6 +93,7 @@ void hb_session__describe(struct hb_session *s)
 	hb_window_writer__meta(s->writer, "profile", "standard");
 	hb_window_writer__meta(s->writer, "layers", layer_words[s->o.layers]);
 	hb_window_writer__meta(s->writer, "syscalls", syscall_words[s->o.syscalls]);
+	hb_window_writer__meta(s->writer, "python", python_words[s->o.python]);
 	meta_u64(s, "sample_hz", s->o.freq);
 	meta_u64(s, "duration_asked_ns", s->o.duration);
 	if (hb_plan__simulated(s->plan))
@@ -203,6 +205,7 @@ void hb_session__account(struct hb_session *s)
 {
 	hb_bpf__each_loss(s->bpf, loss_to_window, s);
 	hb_arrival__account(s);
+	hb_session_python__account(s);
 	lose(s, HB_LOSS_MMAP_LOST, 0, hb_mmap_events__lost(s->mmaps));
 	lose(s, HB_LOSS_LATE, HB_TYPE_accel, s->life_lost);
 	lose(s, HB_LOSS_UNFINISHED, HB_TYPE_accel, hb_bpf__open_calls(s->bpf));

@@ -115,9 +115,10 @@ static int prepare(struct hb_session *s, struct hb_error *e)
 	s->by_pid = hb_map__new();
 	s->fd_watch = hb_fd_watch__new();
 	s->queue_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	err = hb_session_python__begin(s);
 	if (s->queue_fd < 0)
 		return hb_error__fds(e, "the session", -errno);
-	if (!s->plan || !s->resolve || !s->by_pid || !s->fd_watch)
+	if (err || !s->plan || !s->resolve || !s->by_pid || !s->fd_watch)
 		return hb_error__nomem(e, "the session");
 	return 0;
 }
@@ -328,6 +329,7 @@ static void control(struct hb_session *s, const volatile int *stop, hb_progress_
 		tick = now;
 		hb_session__check_live(s);
 		hb_arrival__tick(s, false);
+		hb_session_python__tick(s);
 		report_progress(s, fn, arg);
 		if (now - flush >= FLUSH_NS) {
 			flush = now;
@@ -422,8 +424,11 @@ void hb_session__free(struct hb_session *s)
 	hb_plan__free(s->plan);
 	hb_tables__free(s->tables);
 	hb_target_lock__release(s->lock);
-	for (u32 i = 0; i < s->n_procs; i++)
+	for (u32 i = 0; i < s->n_procs; i++) {
 		hb_process__free(s->procs[i].p);
+		hb_python__free(s->procs[i].python);
+	}
+	hb_session_python__free(s);
 	hb_map__free(s->by_pid);
 	hb_fd_watch__free(s->fd_watch);
 	if (s->queue_fd >= 0)

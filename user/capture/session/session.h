@@ -10,6 +10,7 @@
 #include "capture/probes/probes.h"
 #include "capture/target/target.h"
 
+enum hb_python_mode { HB_PYTHON_OFF, HB_PYTHON_STACKS };
 enum hb_syscalls { HB_SYSCALLS_NONE, HB_SYSCALLS_BLOCKING, HB_SYSCALLS_ALL };
 
 struct hb_session_opts {
@@ -19,11 +20,13 @@ struct hb_session_opts {
 	bool force;
 	enum hb_layers layers;
 	enum hb_syscalls syscalls;
-	const char *const *probe_files; /* --probes, NULL-terminated; NULL: none */
-	unsigned freq;			/* CPU samples per second and CPU; 0 = off */
-	u64 buffer;			/* bytes of one ring */
-	u64 max_size;			/* bytes of the window file; 0 = unlimited */
-	bool single;			/* force single uprobes (tests both paths) */
+	enum hb_python_mode python;
+	u32 stacks_every[HB_CLASS_COUNT]; /* Python stack with every n-th call of a class; 0: none */
+	const char *const *probe_files;	  /* --probes, NULL-terminated; NULL: none */
+	unsigned freq;			  /* CPU samples per second and CPU; 0 = off */
+	u64 buffer;			  /* bytes of one ring */
+	u64 max_size;			  /* bytes of the window file; 0 = unlimited */
+	bool single;			  /* force single uprobes (tests both paths) */
 };
 
 /* What went on, for progress lines; called about 5 times a second on the session's thread. */

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Python in a session: finds the interpreters of each process and tells the kernel's walker of them; reads
+ * the functions of a stack as soon as it is seen, because they may be gone at the end; and makes one stack of
+ * a native and a Python one.
+ */
+#include "capture/session/impl.h"
+#include "capture/python/python.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_FUNCTIONS (1u << 20)
+#define WAIT_NS	      60000000000ULL /* a program that has a Python and does not use it */
+
+/* A Python stack, as it was read when it was first seen. */
+struct py_stack {
+	u32 n, state;
+	u32 ids[]; /* functions; 0: unknown; then n words of 8 bytes follow, aligned: see words_of() */
+};
+
+struct hb_session_python {
+	pthread_mutex_t lock; /* names and stacks: the pump fills, the end reads; processes come by control */
+	struct hb_py_names *names;
+	struct hb_map *stacks; /* (pid, id) -> struct py_stack * */
+	u64 unresolved;
+};
+
+int hb_session_python__begin(struct hb_session *s)
+{
+	struct hb_session_python *p;
+
+	if (s->o.python == HB_PYTHON_OFF)
+		return 0;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	pthread_mutex_init(&p->lock, NULL);
+	p->names = hb_py_names__new(MAX_FUNCTIONS);
+	p->stacks = hb_map__new();
+	s->python = p;
+	return p->names && p->stacks ? 0 : -ENOMEM;
+}
+
+void hb_session_python__free(struct hb_session *s)
+{
+	struct hb_session_python *p = s->python;
+	size_t pos = 0;
+	u64 key, at;
+
+	if (!p)
+		return;
+	while (p->stacks && hb_map__next(p->stacks, &pos, &key, &at))
+		free((void *)(uintptr_t)at);
+	hb_map__free(p->stacks);
+	hb_py_names__free(p->names);
+	free(p);
+	s->python = NULL;
+}
+
+/* ---- processes, on the control thread ---- */
+
+static void tell(struct hb_session *s, u32 pid, const struct hb_py_runtime *r)
+{
+	if (r->state == HB_PY_REFUSED && hb_session__may_remark(s))
+		hb_warn("pid %u: no Python stacks: %s", pid, r->why);
+	if (r->state == HB_PY_REFUSED && s->writer)
+		hb_session__note(s, HB_NOTE_WARNING, "pid %u: no Python stacks: %s", pid, r->why);
+	if (r->state == HB_PY_READY && r->note[0] && hb_session__may_remark(s))
+		hb_warn("pid %u: %s", pid, r->note);
+}
+
+static void install(struct hb_session *s, struct proc_state *ps)
+{
+	struct hb_session_python *p = s->python;
+	const struct hb_py_runtime *r;
+	struct hb_py_process cfg;
+	u32 n, pid = ps->p->pid;
+
+	r = hb_python__runtimes(ps->python, &n);
+	for (u32 i = 0; i < n; i++)
+		tell(s, pid, &r[i]);
+	pthread_mutex_lock(&p->lock);
+	hb_py_names__process(p->names, pid, ps->python);
+	pthread_mutex_unlock(&p->lock);
+	/* An entry that the kernel took over from the parent may be that of another program by now. */
+	hb_bpf__set_python(s->bpf, pid, hb_python__kernel(ps->python, &cfg) ? &cfg : NULL);
+}
+
+void hb_session_python__look(struct hb_session *s, struct proc_state *ps)
+{
+	if (!s->python)
+		return;
+	hb_python__free(ps->python);
+	ps->python = hb_python__new(ps->p);
+	ps->python_until = hb_clock__now() + WAIT_NS;
+	if (ps->python)
+		install(s, ps);
+}
+
+void hb_session_python__fork(struct hb_session *s, u32 parent, u32 child)
+{
+	if (!s->python)
+		return;
+	pthread_mutex_lock(&s->python->lock);
+	hb_py_names__fork(s->python->names, parent, child);
+	pthread_mutex_unlock(&s->python->lock);
+}
+
+void hb_session_python__tick(struct hb_session *s)
+{
+	u64 now = hb_clock__now();
+
+	for (u32 i = 0; s->python && i < s->n_procs; i++) {
+		struct proc_state *ps = &s->procs[i];
+
+		if (!ps->live || !ps->python || now > ps->python_until || !hb_python__waits(ps->python))
+			continue;
+		if (hb_python__update(ps->python))
+			install(s, ps);
+	}
+}
+
+/* ---- stacks, on the pump ---- */
+
+static u64 *words_of(const struct py_stack *k)
+{
+	return (u64 *)(uintptr_t)(k->ids + (k->n + 1) / 2 * 2);
+}
+
+static struct py_stack *read_stack(struct hb_session *s, u32 pid, u32 python)
+{
+	struct hb_stack_trace t;
+	struct py_stack *k;
+
+	if (!hb_bpf__trace(s->bpf, python, &t) || !t.n)
+		return NULL;
+	k = malloc(sizeof(*k) + (t.n + 1) / 2 * 2 * sizeof(u32) + t.n * sizeof(u64));
+	if (!k)
+		return NULL;
+	k->n = t.n;
+	k->state = t.state;
+	memcpy(words_of(k), t.ip, t.n * sizeof(u64));
+	hb_py_names__see(s->python->names, pid, t.ip, t.n, k->ids);
+	return k;
+}
+
+void hb_session_python__seen(struct hb_session *s, u32 pid, u32 raw)
+{
+	struct hb_session_python *p = s->python;
+	struct hb_stack_pair pair;
+	u64 *slot;
+
+	if (!p || !hb_bpf__pair(s->bpf, raw, &pair) || !pair.python)
+		return;
+	pthread_mutex_lock(&p->lock);
+	slot = hb_map__slot(p->stacks, (u64)pid << 32 | pair.python, NULL);
+	if (slot && !*slot)
+		*slot = (u64)(uintptr_t)read_stack(s, pid, pair.python);
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* ---- at the end ---- */
+
+static u32 location(struct hb_session *s, const struct py_stack *k, u32 i)
+{
+	struct hb_loc loc = {.lang = HB_LANG_PYTHON};
+	u64 word = words_of(k)[i];
+	struct hb_py_place at;
+
+	if (hb_py_names__place(s->python->names, k->ids[i], HB_PY_AT2(word), &at)) {
+		loc.func = hb_window_writer__string(s->writer, at.func);
+		loc.file = hb_window_writer__string(s->writer, at.file);
+		loc.line = at.line;
+	} else {
+		loc.offset = HB_PY_CODE(word);
+		s->python->unresolved++;
+	}
+	return hb_window_writer__loc(s->writer, &loc);
+}
+
+/* Those that were not there to be read at first: a process that was not known yet. */
+static void read_again(struct hb_session *s, u32 pid, struct py_stack *k)
+{
+	u32 ids[HB_STACK_DEPTH];
+	bool missing = false;
+
+	for (u32 i = 0; i < k->n; i++)
+		missing |= !k->ids[i] && HB_PY_CODE(words_of(k)[i]);
+	if (!missing)
+		return;
+	hb_py_names__see(s->python->names, pid, words_of(k), k->n, ids);
+	for (u32 i = 0; i < k->n; i++)
+		k->ids[i] = k->ids[i] ? k->ids[i] : ids[i];
+}
+
+u32 hb_session_python__frames(struct hb_session *s, u32 pid, u32 python, struct hb_py_frame *out,
+			      enum hb_stack_state *state)
+{
+	static const enum hb_stack_state states[] = {[HB_TRACE_WHOLE] = HB_STACK_WHOLE,
+						     [HB_TRACE_TRUNCATED] = HB_STACK_TRUNCATED,
+						     [HB_TRACE_BROKEN] = HB_STACK_BROKEN};
+	struct py_stack *k;
+	u32 n = 0;
+	u64 at;
+
+	*state = HB_STACK_BROKEN;
+	if (!s->python || !hb_map__get(s->python->stacks, (u64)pid << 32 | python, &at) || !at)
+		return 0;
+	k = (struct py_stack *)(uintptr_t)at;
+	*state = k->state <= HB_TRACE_BROKEN ? states[k->state] : HB_STACK_BROKEN;
+	read_again(s, pid, k);
+	for (u32 i = 0; i < k->n; i++) {
+		u64 word = words_of(k)[i];
+
+		if (!HB_PY_CODE(word)) {
+			if (n)
+				out[n - 1].entered = true;
+			continue;
+		}
+		out[n++] = (struct hb_py_frame){location(s, k, i), (word & HB_PY_ENTERED) != 0};
+	}
+	return n;
+}
+
+void hb_session_python__account(struct hb_session *s)
+{
+	struct hb_loss_row row = {.cause = HB_LOSS_PY_UNRESOLVED, .cpu = UINT32_MAX};
+
+	if (!s->python)
+		return;
+	row.count = s->python->unresolved + hb_py_names__overflow(s->python->names);
+	if (row.count)
+		hb_window_writer__loss(s->writer, &row);
+}
