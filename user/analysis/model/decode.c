@@ -174,13 +174,48 @@ const char *hb_decode__datatype(const char *api, unsigned kind, unsigned *bytes)
 	return nccl[kind].name;
 }
 
-const char *hb_decode__frame(const struct hb_window *w, const struct hb_loc *l, bool suffix_kernel, char *buf,
-			     size_t size)
+const char *hb_decode__frame_file(const struct hb_window *w, const struct hb_loc *l)
+{
+	return hb_window__string(w, l->lang == HB_LANG_PYTHON ? l->file : l->module);
+}
+
+/* Files are told by their last two names at most: "v1/core.py" would do for a person, but not "__init__.py".
+ */
+static const char *short_file(const char *path)
+{
+	const char *base = hb_text__basename(path);
+
+	if (strcmp(base, "__init__.py") != 0)
+		return base;
+	for (base -= base > path; base > path && base[-1] != '/';)
+		base--;
+	return base;
+}
+
+static const char *python_frame(const struct hb_window *w, const struct hb_loc *l, bool line, char *buf,
+				size_t size)
+{
+	const char *func = hb_window__string(w, l->func), *file = short_file(hb_window__string(w, l->file));
+	char at[16] = "";
+
+	if (line && l->line)
+		snprintf(at, sizeof(at), ":%u", l->line);
+	if (*func)
+		snprintf(buf, size, "%.*s (%.*s%s)", (int)size / 2 - 16, func, (int)size / 2 - 16, file, at);
+	else
+		snprintf(buf, size, "[python]");
+	return hb_text__clean(buf);
+}
+
+const char *hb_decode__frame(const struct hb_window *w, const struct hb_loc *l, enum hb_frame_style style,
+			     char *buf, size_t size)
 {
 	const char *module = hb_text__basename(hb_window__string(w, l->module));
 	const char *func = hb_window__string(w, l->func);
-	const char *mark = suffix_kernel && l->lang == HB_LANG_KERNEL ? "_[k]" : "";
+	const char *mark = style != HB_FRAME_NAME && l->lang == HB_LANG_KERNEL ? "_[k]" : "";
 
+	if (l->lang == HB_LANG_PYTHON && (style != HB_FRAME_NAME || !*func))
+		return python_frame(w, l, style == HB_FRAME_LINE, buf, size);
 	if (*func)
 		snprintf(buf, size, "%.*s%s", (int)size - 5, func, mark);
 	else
@@ -221,6 +256,9 @@ const char *hb_decode__loss_doc(enum hb_loss cause)
 	    [HB_LOSS_TASKS] = "records of threads beyond 65,535",
 	    [HB_LOSS_MISSED] = "hooks that the kernel did not run: their events are missing",
 	    [HB_LOSS_UNKNOWN_TYPE] = "records of a type this version does not know",
+	    [HB_LOSS_PY_TRUNCATED] = "Python stacks deeper than is walked: without their outermost functions",
+	    [HB_LOSS_PY_UNREADABLE] = "Python stacks not readable to their end",
+	    [HB_LOSS_PY_UNRESOLVED] = "Python functions gone before their names were read",
 	    [HB_LOSS_DAMAGED] = "damaged or missing blocks of the file",
 	};
 

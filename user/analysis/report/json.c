@@ -258,9 +258,12 @@ static void put_func(struct doc *d, const void *row)
 	char buf[512];
 
 	hb_json__kstring(d->j, "function",
-			 f->loc ? hb_decode__frame(d->w, f->loc, false, buf, sizeof(buf)) : "[no stack]");
+			 f->loc ? hb_decode__frame(d->w, f->loc, HB_FRAME_NAME, buf, sizeof(buf))
+				: "[no stack]");
 	if (f->loc) {
 		hb_json__kstring(d->j, "module", str(d, f->loc->module));
+		if (f->loc->lang == HB_LANG_PYTHON)
+			hb_json__kstring(d->j, "file", str(d, f->loc->file));
 		hb_json__kbool(d->j, "kernel", f->loc->lang == HB_LANG_KERNEL);
 	}
 	hb_json__ku64(d->j, "self_ns", f->self_ns);
@@ -297,7 +300,7 @@ static void put_frames(struct doc *d, u32 pid, u32 raw)
 		const struct hb_loc *l = hb_window__loc(d->w, st.locs[i]);
 
 		if (l)
-			hb_json__string(d->j, hb_decode__frame(d->w, l, true, buf, sizeof(buf)));
+			hb_json__string(d->j, hb_decode__frame(d->w, l, HB_FRAME_MARKED, buf, sizeof(buf)));
 	}
 }
 

@@ -234,6 +234,12 @@ static struct hb_table *threads(struct page *p, u32 *n)
 	return t;
 }
 
+/* The file has a column of its own. */
+static const char *name_of(const struct hb_window *w, const struct hb_loc *l, char *buf, size_t size)
+{
+	return hb_decode__frame(w, l, l->lang == HB_LANG_PYTHON ? HB_FRAME_NAME : HB_FRAME_MARKED, buf, size);
+}
+
 static struct hb_table *funcs(struct page *p, u32 *n)
 {
 	struct hb_table *t = hb_table__new("self>|total>|samples>|function~|module");
@@ -246,8 +252,8 @@ static struct hb_table *funcs(struct page *p, u32 *n)
 		hb_cell__ns(t, s[i]->self_ns);
 		hb_cell__ns(t, s[i]->total_ns);
 		hb_cell__count_or_dash(t, s[i]->samples);
-		hb_table__cell(t, "%s", l ? hb_decode__frame(p->w, l, true, buf, sizeof(buf)) : "[no stack]");
-		hb_table__cell(t, "%.40s", l ? hb_text__basename(hb_window__string(p->w, l->module)) : "");
+		hb_table__cell(t, "%s", l ? name_of(p->w, l, buf, sizeof(buf)) : "[no stack]");
+		hb_table__cell(t, "%.40s", l ? hb_text__basename(hb_decode__frame_file(p->w, l)) : "");
 	}
 	return t;
 }
@@ -296,9 +302,9 @@ static void stack_line(struct hb_table *t, const struct hb_window *w, const stru
 			const struct hb_loc *l = hb_window__loc(w, st.locs[i - 1]);
 
 			if (l)
-				len +=
-				    (size_t)snprintf(line + len, sizeof(line) - len, "%s%s", len ? " < " : "",
-						     hb_decode__frame(w, l, true, frame, sizeof(frame)));
+				len += (size_t)snprintf(
+				    line + len, sizeof(line) - len, "%s%s", len ? " < " : "",
+				    hb_decode__frame(w, l, HB_FRAME_MARKED, frame, sizeof(frame)));
 		}
 	}
 	hb_table__cell(t, "%s", len ? line : "[not kept]");

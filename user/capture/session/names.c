@@ -142,7 +142,7 @@ static u64 location(struct hb_session *s, const struct address *a)
 {
 	struct hb_code code = {0};
 	struct hb_loc loc = {.lang = a->pid ? HB_LANG_NATIVE : HB_LANG_KERNEL, .offset = a->addr};
-	u64 flags = 0;
+	u64 flags = a->pid ? NOWHERE : 0;
 	int err = a->pid ? hb_resolve__user(s->resolve, a->pid, a->addr, &code)
 			 : hb_resolve__kernel(s->resolve, a->addr, &code);
 
