@@ -18,7 +18,8 @@ static s64 by_lnotab(const u8 *t, size_t size, s64 line, u32 at)
 
 #define NO_LINE (-128)
 
-/* 3.10: ranges of (length in bytes, lines further than the last line there was). */
+/* 3.10: ranges of (length in bytes, lines further than the last line there was). An instruction that has no
+ * line, such as a jump that the compiler added, is shown at that of the one before. */
 static s64 by_ranges(const u8 *t, size_t size, s64 line, u32 at)
 {
 	u64 end = 0;
@@ -30,7 +31,7 @@ static s64 by_ranges(const u8 *t, size_t size, s64 line, u32 at)
 		if (delta != NO_LINE)
 			line += delta;
 		if (at < end)
-			return delta == NO_LINE ? 0 : line;
+			return line;
 	}
 	return 0;
 }
@@ -57,7 +58,7 @@ static s64 signed_varint(const u8 *t, size_t size, size_t *pos)
 	return v & 1 ? -(s64)(v >> 1) : (s64)(v >> 1);
 }
 
-enum { SHORT_LAST = 9, ONE_LINE = 10, ONE_LINE_LAST = 12, NO_COLUMNS = 13, LONG = 14, NO_LOCATION = 15 };
+enum { ONE_LINE = 10, ONE_LINE_LAST = 12, NO_COLUMNS = 13, LONG = 14 }; /* 15: no line; others: the same */
 
 /* From 3.11: each entry begins with a byte that has bit 7 set: 4 bits kind, 3 bits length in code units. */
 static s64 by_locations(const u8 *t, size_t size, s64 line, u32 at)
@@ -74,7 +75,7 @@ static s64 by_locations(const u8 *t, size_t size, s64 line, u32 at)
 		else if (kind >= ONE_LINE && kind <= ONE_LINE_LAST)
 			line += kind - ONE_LINE;
 		if (at < end)
-			return kind == NO_LOCATION ? 0 : line;
+			return line;
 		while (i < size && !(t[i] & 128)) /* columns */
 			i++;
 	}
