@@ -53,7 +53,7 @@ def assert_same(seen, truth):
 def sleeps(window):
     """Sleeps that time.sleep() made: by itself or, up to 3.10, in select()."""
     return [r for r in window.of("offcpu") if r["state"] == "S" and r["dur"] >= NAP_NS and
-            r.get("syscall") in ("clock_nanosleep", "select", "pselect6") and r.get("open") is None]
+            r.get("syscall") in ("clock_nanosleep", "select", "pselect6") and not r.get("before")]
 
 
 @each_python

@@ -24,8 +24,8 @@ const char *hb_elf__build_id(const struct hb_elf *f);
 bool hb_elf__has_symtab(const struct hb_elf *f); /* .symtab, not only .dynsym: not stripped */
 /* x86-64 EM_X86_64; a 32-bit file is refused by open with its own sentence. */
 
-/* Virtual address of what lies at a file offset, as the loader maps it (a mapping's begin may lie up to a page
- * before its segment); false when the file has no such place. */
+/* Virtual address of what lies at a file offset, as the loader maps it (a mapping's begin may lie up to a
+ * page before its segment); false when the file has no such place. */
 bool hb_elf__vaddr(const struct hb_elf *f, u64 offset, u64 *vaddr);
 /* Virtual address and size of a section; false when there is none. */
 bool hb_elf__section(const struct hb_elf *f, const char *name, u64 *vaddr, u64 *size);
