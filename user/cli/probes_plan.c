@@ -8,6 +8,7 @@
 #include <string.h>
 #include "base/clock.h"
 #include "base/text.h"
+#include "capture/python/python.h"
 #include "cli/cli.h"
 #include "cli/target_args.h"
 
@@ -101,6 +102,19 @@ static void print_process(const struct hb_process *proc)
 	printf("process %u (%s)\n", proc->pid, hb_text__clean(comm));
 }
 
+static void print_python(const struct hb_process *proc)
+{
+	struct hb_python *py = hb_python__new(proc);
+	const struct hb_py_runtime *r;
+	char line[900];
+	u32 n = 0;
+
+	r = py ? hb_python__runtimes(py, &n) : NULL;
+	for (u32 i = 0; i < n; i++)
+		printf("  %s\n", hb_py_runtime__describe(&r[i], line, sizeof(line)));
+	hb_python__free(py);
+}
+
 static void print_file(const struct hb_plan_file *f, const struct hb_process *proc)
 {
 	char args[512];
@@ -142,6 +156,7 @@ static void show_process(struct hb_plan *p, const struct hb_process *proc, struc
 	const struct hb_refusal *refusals;
 
 	print_process(proc);
+	print_python(proc);
 	for (u32 i = 0; i < n; i++)
 		print_file(files[i], proc);
 	if (!n)
@@ -181,6 +196,7 @@ static void check_process(struct hb_attach *a, struct hb_plan *p, const struct h
 	const struct hb_refusal *refusals;
 
 	print_process(proc);
+	print_python(proc);
 	if (!n)
 		printf("  nothing to probe: no library of the probe tables is mapped\n");
 	n = n < 64 ? n : 64;

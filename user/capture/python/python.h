@@ -63,6 +63,7 @@ struct hb_py_runtime {
 	u16 major, minor, micro;
 	bool free_threaded, in_program; /* in the program itself, not in a libpython */
 	bool published;			/* offsets are the runtime's own */
+	bool exact;			/* micro is known */
 	enum hb_py_state state;
 	char why[256];	/* a sentence, when not ready */
 	char note[160]; /* a sentence, "" when there is nothing to note */
@@ -81,6 +82,8 @@ const struct hb_py_runtime *hb_python__runtimes(const struct hb_python *py, u32 
 /* Looks again at those that wait. True when one is ready or refused now. */
 bool hb_python__update(struct hb_python *py);
 bool hb_python__waits(const struct hb_python *py);
+/* One line for a person: version, file, what works and how, or why not. */
+const char *hb_py_runtime__describe(const struct hb_py_runtime *r, char *buf, size_t size);
 /* A file that holds an interpreter, by its name. */
 bool hb_python__is_library(const char *path);
 /* For the kernel's walker; false when none is ready. */

@@ -99,6 +99,7 @@ static void set_version(struct hb_py_runtime *r, u32 hex)
 	r->major = hex >> 24 & 0xff;
 	r->minor = hex >> 16 & 0xff;
 	r->micro = hex >> 8 & 0xff;
+	r->exact = true;
 }
 
 /* From what the runtime publishes, else the variable Py_Version (3.11), else the file's name. */
@@ -235,6 +236,49 @@ const struct hb_py_runtime *hb_python__runtimes(const struct hb_python *py, u32 
 {
 	*n = py->n;
 	return py->runtime;
+}
+
+/* ---- for a person ---- */
+
+static void describe_ready(const struct hb_py_runtime *r, char *buf, size_t size)
+{
+	const struct hb_py_walk *w = &r->off.walk;
+	char behind[32] = "";
+
+	if (w->slot_inner >= 0)
+		snprintf(behind, sizeof(behind), ", then +0x%x", (unsigned)w->slot_inner);
+	snprintf(
+	    buf, size,
+	    "stacks work, also without the GIL (layout %s, checked on %u thread%s; thread state at +0x%x%s)",
+	    r->published ? "published by the runtime" : "known by version", r->threads,
+	    r->threads == 1 ? "" : "s", (unsigned)w->slot, behind);
+}
+
+/* The last number is only told by the runtime itself. */
+static void describe_version(const struct hb_py_runtime *r, char *buf, size_t size)
+{
+	char micro[8] = "";
+
+	if (r->exact)
+		snprintf(micro, sizeof(micro), ".%u", r->micro);
+	if (r->minor)
+		snprintf(buf, size, "Python %u.%u%s%s", r->major, r->minor, micro, r->free_threaded ? "t" : "");
+	else
+		snprintf(buf, size, "Python");
+}
+
+const char *hb_py_runtime__describe(const struct hb_py_runtime *r, char *buf, size_t size)
+{
+	char what[400], version[32];
+
+	describe_version(r, version, sizeof(version));
+	if (r->state == HB_PY_READY)
+		describe_ready(r, what, sizeof(what));
+	else
+		snprintf(what, sizeof(what), "%s: %s", r->state == HB_PY_WAITING ? "no stacks yet" : "no stacks",
+			 r->why);
+	snprintf(buf, size, "%s in %s: %s%s%s", version, r->path, what, r->note[0] ? "; " : "", r->note);
+	return hb_text__clean(buf);
 }
 
 /* ---- is it ready? ---- */
