@@ -13,6 +13,14 @@
 	16384 /* distinct stacks kept by the kernel in one window: 16 MiB; twice that with Python */
 #define HB_STACK_DEPTH 127 /* frames, the kernel's own limit */
 
+/* What comes through the rings and is no record: user space makes records of it. Ids above those of records,
+ * each with its struct. */
+#define HB_WIRE_FIRST	 48
+#define HB_WIRE_MESSAGES 16
+enum hb_wire_message {
+	HB_WIRE_PY_FIELD = HB_WIRE_FIRST, /* struct hb_py_field_read */
+};
+
 /* Value of map `targets`, key: tgid in the initial pid namespace. */
 struct hb_target_cfg {
 	u32 flags; /* HB_TARGET_* */

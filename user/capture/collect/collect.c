@@ -41,6 +41,7 @@ struct hb_collect {
 	const struct hb_type *types[HB_TYPE_MAX];
 	struct other others[HB_TYPE_MAX];
 	struct subscriber *subs[HB_TYPE_MAX];
+	struct subscriber diverted[HB_WIRE_MESSAGES];
 	hb_collect_stack_fn stack_fn;
 	hb_collect_task_fn task_fn;
 	void *stack_arg, *task_arg;
@@ -125,6 +126,16 @@ static void note_roles(struct hb_collect *c, struct ring *r, const struct hb_typ
 	}
 }
 
+static bool divert(struct hb_collect *c, const struct hb_wire *w, const void *payload, size_t size)
+{
+	unsigned i = w->type - HB_WIRE_FIRST;
+
+	if (w->type < HB_WIRE_FIRST || i >= HB_WIRE_MESSAGES || !c->diverted[i].fn || size < w->bytes)
+		return false;
+	c->diverted[i].fn(w, payload, c->diverted[i].arg);
+	return true;
+}
+
 static int take(struct ring *r, const struct hb_wire *w, const void *payload, size_t size)
 {
 	struct hb_collect *c = r->collect;
@@ -132,6 +143,8 @@ static int take(struct ring *r, const struct hb_wire *w, const void *payload, si
 	u64 key = (u64)w->pid << 32 | w->tid;
 	int err;
 
+	if (divert(c, w, payload, size))
+		return 0;
 	if (!t || t->size > size) {
 		count_loss(c, HB_LOSS_UNKNOWN_TYPE, 0, w->cpu);
 		return 0;
@@ -268,6 +281,17 @@ int hb_collect__subscribe(struct hb_collect *c, unsigned type, hb_collect_fn fn,
 	s->arg = arg;
 	s->next = c->subs[type];
 	c->subs[type] = s;
+	return 0;
+}
+
+int hb_collect__divert(struct hb_collect *c, unsigned id, hb_collect_fn fn, void *arg)
+{
+	unsigned i = id - HB_WIRE_FIRST;
+
+	if (id < HB_WIRE_FIRST || i >= HB_WIRE_MESSAGES)
+		return -EINVAL;
+	c->diverted[i].fn = fn;
+	c->diverted[i].arg = arg;
 	return 0;
 }
 

@@ -30,6 +30,9 @@ typedef void (*hb_collect_task_fn)(struct hb_task *t, void *arg);
 struct hb_collect *hb_collect__new(const struct hb_collect_opts *o, struct hb_error *e);
 void hb_collect__free(struct hb_collect *c);
 int hb_collect__subscribe(struct hb_collect *c, unsigned type, hb_collect_fn fn, void *arg);
+/* A message of the rings that is no record (id HB_WIRE_* from schema/wire.h): fn makes of it what is to be
+ * written, with emit(). */
+int hb_collect__divert(struct hb_collect *c, unsigned id, hb_collect_fn fn, void *arg);
 void hb_collect__on_stack(struct hb_collect *c, hb_collect_stack_fn fn, void *arg);
 void hb_collect__on_task(struct hb_collect *c, hb_collect_task_fn fn, void *arg);
 
