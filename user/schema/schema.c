@@ -138,7 +138,7 @@ static const char *const roles[] = {
     ROLE(HANDLE),  ROLE(GRID), ROLE(BLOCK),  ROLE(PROBE), ROLE(RET),	   ROLE(SYSRET),
     ROLE(STACK),   ROLE(KIND), ROLE(AFLAGS), ROLE(CHAN),  ROLE(CHANKIND),  ROLE(SOCK),
     ROLE(ARG),	   ROLE(PID),  ROLE(TID),    ROLE(SYSNO), ROLE(TSTATE),	   ROLE(WCTX),
-    ROLE(CPUMODE), ROLE(HOW),  ROLE(COMM),   ROLE(STR),	  ROLE(NOTELEVEL),
+    ROLE(CPUMODE), ROLE(HOW),  ROLE(COMM),   ROLE(STR),	  ROLE(NOTELEVEL), ROLE(LABEL),
 };
 
 const char *hb_role__name(unsigned role)

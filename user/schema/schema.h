@@ -25,6 +25,12 @@ typedef struct {
 	char c[16];
 } hb_comm;
 
+/* The begin of a text that is read in place: NUL-terminated where it is shorter. */
+#define HB_LABEL_SIZE 64
+typedef struct {
+	char c[HB_LABEL_SIZE];
+} hb_label;
+
 #define HB_WORD_ENUM(PREFIX, id, NAME) PREFIX##_##NAME = id,
 #define HB_W_TSTATE(id, N, w)	       HB_WORD_ENUM(HB_TSTATE, id, N)
 #define HB_W_WCTX(id, N, w)	       HB_WORD_ENUM(HB_WCTX, id, N)
@@ -112,6 +118,7 @@ enum hb_role {
 	HB_ROLE_COMM,
 	HB_ROLE_STR,
 	HB_ROLE_NOTELEVEL,
+	HB_ROLE_LABEL,
 };
 
 /* One member of a record type. */

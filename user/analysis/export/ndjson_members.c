@@ -63,6 +63,15 @@ static void emit_comm(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v
 	emit_text(c, i, name);
 }
 
+static void emit_label(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
+{
+	char text[sizeof(hb_label) + 1] = "";
+
+	(void)v;
+	memcpy(text, (const char *)c->r->data + i->f->offset, sizeof(hb_label));
+	emit_text(c, i, text);
+}
+
 static void emit_word(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
 {
 	static const int lists[] = {
@@ -471,6 +480,8 @@ static emit_fn by_role(const struct hb_field *f)
 		return emit_comm;
 	case HB_ROLE_STR:
 		return emit_string;
+	case HB_ROLE_LABEL:
+		return emit_label;
 	default:
 		return f->is_signed ? emit_signed : emit_unsigned;
 	}
@@ -494,6 +505,7 @@ static unsigned rank(const struct hb_field *f)
 	case HB_ROLE_SYSNO:
 	case HB_ROLE_COMM:
 	case HB_ROLE_STR:
+	case HB_ROLE_LABEL:
 		return 1;
 	case HB_ROLE_STACK:
 		return 3;

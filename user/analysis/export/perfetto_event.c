@@ -233,7 +233,7 @@ static void plain(struct hb_pf *p, const struct hb_pf_event *ev, const void *rec
 	category(p, "life");
 	for (unsigned i = 0; i < t->n_fields; i++) {
 		const struct hb_field *f = &t->fields[i];
-		char text[sizeof(hb_comm) + 1] = "";
+		char text[sizeof(hb_label) + 1] = "";
 
 		switch (f->role) {
 		case HB_ROLE_PAD:
@@ -243,6 +243,10 @@ static void plain(struct hb_pf *p, const struct hb_pf_event *ev, const void *rec
 			break;
 		case HB_ROLE_COMM:
 			memcpy(text, (const char *)record + f->offset, sizeof(hb_comm));
+			note_text(p, f->name, text);
+			break;
+		case HB_ROLE_LABEL:
+			memcpy(text, (const char *)record + f->offset, sizeof(hb_label));
 			note_text(p, f->name, text);
 			break;
 		case HB_ROLE_ADDR:
