@@ -58,8 +58,8 @@ struct layout {
 	u16 n; /* words there are */
 	u16 interpreters, interp_size, interp_next, interp_threads, tstate_size, tstate_next, frame,
 	    thread_id;
-	u16 frame_size, back, code, instr, owner;
-	u16 code_size, file, name, qualname, lines, firstline, code_bytes;
+	u16 frame_size, back, code, instr, locals, owner;
+	u16 code_size, file, name, qualname, lines, firstline, code_locals, code_local_kinds, code_bytes;
 	u16 ob_type, bytes_data, str_state, str_length, str_ascii;
 };
 
@@ -77,6 +77,7 @@ static const struct layout layout_13 = {
     .back = 29,
     .code = 30,
     .instr = 31,
+    .locals = 32,
     .owner = 33,
     .code_size = 34,
     .file = 35,
@@ -84,6 +85,8 @@ static const struct layout layout_13 = {
     .qualname = 37,
     .lines = 38,
     .firstline = 39,
+    .code_locals = 41,
+    .code_local_kinds = 42,
     .code_bytes = 43,
     .ob_type = 45,
     .bytes_data = 66,
@@ -105,6 +108,7 @@ static const struct layout layout_14 = {
     .back = 32,
     .code = 33,
     .instr = 34,
+    .locals = 35,
     .owner = 36,
     .code_size = 39,
     .file = 40,
@@ -112,6 +116,8 @@ static const struct layout layout_14 = {
     .qualname = 42,
     .lines = 43,
     .firstline = 44,
+    .code_locals = 46,
+    .code_local_kinds = 47,
     .code_bytes = 48,
     .ob_type = 51,
     .bytes_data = 76,
@@ -148,8 +154,10 @@ static bool plausible(const u64 *w, const struct layout *l)
 	       INSIDE(w, l->frame_size, 1, l->owner) && w[l->code_size] < 4096 &&
 	       INSIDE(w, l->code_size, 8, l->file, l->name, l->qualname, l->lines) &&
 	       INSIDE(w, l->code_size, 4, l->firstline) && w[l->code_bytes] <= w[l->code_size] &&
-	       w[l->ob_type] <= 64 && w[l->bytes_data] <= 128 && w[l->str_state] <= 128 &&
-	       w[l->str_length] <= 128 && w[l->str_ascii] <= 128 && w[l->str_ascii] >= 16;
+	       INSIDE(w, l->frame_size, 8, l->locals) &&
+	       INSIDE(w, l->code_size, 8, l->code_locals, l->code_local_kinds) && w[l->ob_type] <= 64 &&
+	       w[l->bytes_data] <= 128 && w[l->str_state] <= 128 && w[l->str_length] <= 128 &&
+	       w[l->str_ascii] <= 128 && w[l->str_ascii] >= 16;
 }
 
 static u16 frame_bytes(const struct hb_py_walk *w)
@@ -184,6 +192,9 @@ static int take(const u64 *w, const struct layout *l, struct hb_py_offsets *o)
 	o->str_ascii = (u16)w[l->str_ascii];
 	o->str_compact = o->str_ascii + 16;
 	o->bytes_data = (u16)w[l->bytes_data];
+	o->code_locals = (u16)w[l->code_locals];
+	o->code_local_kinds = (u16)w[l->code_local_kinds];
+	o->frame_locals = (u16)w[l->locals];
 	k->thread_id = (u16)w[l->thread_id];
 	k->frame = (u16)w[l->frame];
 	k->back = (u16)w[l->back];

@@ -34,6 +34,10 @@ struct hb_py_offsets {
 	    str_compact;  /* the latter two: characters of ASCII, of other text */
 	u16 str_kind_bit; /* of state */
 	u16 bytes_data;
+	u16 code_locals, code_local_kinds; /* names of variables; kinds: 0 before 3.11 */
+	u16 frame_locals;		   /* first variable in a frame */
+	u16 type_keys;			   /* in a class: the keys its objects share */
+	u16 tuple_items;
 	struct hb_py_walk walk;
 };
 #define HB_PY_OLDEST 8
@@ -71,6 +75,7 @@ struct hb_py_runtime {
 	u64 file;	/* inode */
 	u64 address;	/* of _PyRuntime */
 	u64 code_type;	/* address of PyCode_Type; 0 unknown */
+	u64 cell_type;	/* of PyCell_Type */
 	struct hb_py_offsets off;
 };
 
