@@ -19,6 +19,7 @@
 #define HB_WIRE_MESSAGES 16
 enum hb_wire_message {
 	HB_WIRE_PY_FIELD = HB_WIRE_FIRST, /* struct hb_py_field_read */
+	HB_WIRE_PY_CALL, /* struct hb_rec_py_call of a function that user space has not judged yet */
 };
 
 /* Value of map `targets`, key: tgid in the initial pid namespace. */

@@ -78,6 +78,7 @@ static void emit_word(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v
 	    [HB_ROLE_TSTATE] = HB_WORDS_TSTATE,	    [HB_ROLE_WCTX] = HB_WORDS_WCTX,
 	    [HB_ROLE_CHANKIND] = HB_WORDS_CHANKIND, [HB_ROLE_CPUMODE] = HB_WORDS_CPUMODE,
 	    [HB_ROLE_HOW] = HB_WORDS_HOW,	    [HB_ROLE_NOTELEVEL] = HB_WORDS_NOTELEVEL,
+	    [HB_ROLE_PYEND] = HB_WORDS_PYEND,
 	};
 
 	emit_text(c, i, hb_word((enum hb_words)lists[i->f->role], (unsigned)v));
@@ -129,6 +130,28 @@ static void emit_probe(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 
 		make_probe(c, s, v <= c->n_probes ? (u32)v : 0);
 	if (!c->text.oom)
 		hb_buf__add(&c->line, c->text.data + s->at, s->size);
+}
+
+/* A function: its module as far as the file tells, qualified name, file and line. */
+static void emit_function(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
+{
+	const struct hb_loc *l = hb_window__loc(c->w, (u32)v);
+	const char *file = l ? hb_window__string(c->w, l->file) : "";
+	char module[256];
+
+	(void)i;
+	if (!l)
+		return;
+	if (*hb_decode__module(file, module, sizeof(module))) {
+		hb_jbuf__lit(&c->line, ",\"module\":");
+		hb_jbuf__str(&c->line, module);
+	}
+	hb_jbuf__lit(&c->line, ",\"qualname\":");
+	hb_jbuf__str(&c->line, hb_window__string(c->w, l->func));
+	hb_jbuf__lit(&c->line, ",\"file\":");
+	hb_jbuf__str(&c->line, file);
+	hb_jbuf__lit(&c->line, ",\"line\":");
+	hb_jbuf__u64(&c->line, l->line);
 }
 
 static void emit_stack(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
@@ -285,6 +308,12 @@ static void emit_chan(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v
 	(void)v;
 	if (s)
 		emit_text(c, i, s);
+}
+
+static void emit_py_dur(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
+{
+	if (((const struct hb_rec_py_call *)c->r->data)->flags & HB_PYCALL_TIMED)
+		emit_unsigned(c, i, v);
 }
 
 /* "3</var/log/x>": the form that strace made known. */
@@ -444,13 +473,26 @@ static const struct special {
     {"sample", "sysno", "syscall", NULL, "system call it was in"},
     {"sample", "stack", "stack", emit_sample_stack, "user frames, then kernel frames"},
     {"sample", "kstack", NULL, NULL, NULL},
+    {"py_call", "dur", "dur", emit_py_dur, "ns inside the call; absent when only one end of it was seen"},
+    {"py_call", "func", "module, qualname, file, line", NULL,
+     "the function; `module` as far as its file's place tells; absent when it could not be read"},
+    {"py_call", "flags", NULL, NULL, NULL},
     {"price", "probe", "name, api, class, layer", emit_probe, "the probed function; absent for a hook"},
 };
 
 /* Type words of the contract that differ from the record's name. */
 const char *hb_ndjson__type(const char *name)
 {
-	return strcmp(name, "price") == 0 ? "receipt" : name;
+	static const char *const words[][2] = {{"price", "receipt"},
+					       {"py_call", "py.call"},
+					       {"py_exception", "py.exception"},
+					       {"py_gil", "py.gil"},
+					       {"py_gc", "py.gc"}};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+		if (strcmp(name, words[i][0]) == 0)
+			return words[i][1];
+	return name;
 }
 
 static emit_fn by_role(const struct hb_field *f)
@@ -475,7 +517,10 @@ static emit_fn by_role(const struct hb_field *f)
 	case HB_ROLE_CPUMODE:
 	case HB_ROLE_HOW:
 	case HB_ROLE_NOTELEVEL:
+	case HB_ROLE_PYEND:
 		return emit_word;
+	case HB_ROLE_LOC:
+		return emit_function;
 	case HB_ROLE_COMM:
 		return emit_comm;
 	case HB_ROLE_STR:
@@ -506,6 +551,7 @@ static unsigned rank(const struct hb_field *f)
 	case HB_ROLE_COMM:
 	case HB_ROLE_STR:
 	case HB_ROLE_LABEL:
+	case HB_ROLE_LOC:
 		return 1;
 	case HB_ROLE_STACK:
 		return 3;

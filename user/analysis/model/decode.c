@@ -179,6 +179,39 @@ const char *hb_decode__frame_file(const struct hb_window *w, const struct hb_loc
 	return hb_window__string(w, l->lang == HB_LANG_PYTHON ? l->file : l->module);
 }
 
+/* Where modules begin in a path: after the last of these. Elsewhere only the file's own name is sure. */
+static const char *module_begin(const char *file)
+{
+	static const char *const roots[] = {"/site-packages/", "/dist-packages/", "/lib-dynload/"};
+	const char *begin = NULL;
+
+	for (size_t i = 0; i < sizeof(roots) / sizeof(*roots); i++)
+		for (const char *at = strstr(file, roots[i]); at; at = strstr(at + 1, roots[i]))
+			begin = at + strlen(roots[i]) > begin ? at + strlen(roots[i]) : begin;
+	if (begin)
+		return begin;
+	begin = strstr(file, "/lib/python3");
+	begin = begin ? strchr(begin + 5, '/') : NULL;
+	return begin ? begin + 1 : hb_text__basename(file);
+}
+
+const char *hb_decode__module(const char *file, char *buf, size_t size)
+{
+	const char *at = module_begin(file);
+	size_t n = strlen(at);
+
+	if (n > 3 && strcmp(at + n - 3, ".py") == 0)
+		n -= 3;
+	if (n > 9 && strncmp(at + n - 9, "/__init__", 9) == 0)
+		n -= 9;
+	if (*at == '<' || n >= size) /* "<string>", "<frozen importlib._bootstrap>" */
+		n = 0;
+	for (size_t i = 0; i < n; i++)
+		buf[i] = at[i] == '/' ? '.' : at[i];
+	buf[n] = 0;
+	return buf;
+}
+
 /* Files are told by their last two names at most: "v1/core.py" would do for a person, but not "__init__.py".
  */
 static const char *short_file(const char *path)

@@ -40,6 +40,10 @@ const char *hb_decode__frame(const struct hb_window *w, const struct hb_loc *l, 
 /* Where its code is: library, program, or Python source file; "" unknown. */
 const char *hb_decode__frame_file(const struct hb_window *w, const struct hb_loc *l);
 
+/* Python module of a source file, as far as its place tells: "vllm.v1.core" below site-packages and the
+ * standard library, else the file's own name; "" for what is no file. */
+const char *hb_decode__module(const char *file, char *buf, size_t size);
+
 /* Last known name of a thread, "?" when unknown; not cleaned. */
 const char *hb_decode__comm(const struct hb_window *w, const struct hb_task *t);
 
