@@ -69,6 +69,8 @@ struct hb_stack_scratch {
 	u32 busy, pad;
 	u64 frame;		    /* of a walk under way: the next one, */
 	u64 hash;		    /* the hash so far, */
+	u64 task;		    /* the outermost coroutine seen, */
+	u64 task_of;		    /* of this thread (pid and tid), */
 	u64 block[HB_PY_BLOCK / 8]; /* and this frame */
 	struct hb_stack_trace trace;
 };

@@ -90,13 +90,32 @@ static __always_inline u64 py_frame(const struct hb_stack_scratch *s, const stru
 	return word;
 }
 
+#define HB_CO_COROUTINE 0x180 /* flags of code: async def, or marked by types.coroutine() */
+
+/* The coroutine whose frame is in `block` and whose code this is; 0: it is none. An asyncio task runs its
+ * coroutine, which awaits others, so the outermost one on a stack tells the task. */
+static __always_inline u64 py_coroutine(const struct hb_stack_scratch *s, const struct hb_py_walk *w,
+					u64 code)
+{
+	u32 flags = 0;
+	u64 gen;
+
+	if (w->gen_owner)
+		gen = py_byte(s, w->gen_owner) == 1 ? s->frame - w->gen : 0;
+	else
+		gen = w->gen ? py_word(s, w->gen) : 0;
+	if (!gen || bpf_probe_read_user(&flags, sizeof(flags), (void *)(code + w->code_flags)))
+		return 0;
+	return flags & HB_CO_COROUTINE ? gen : 0;
+}
+
 /* The next frame into the scratch, at its own index i; false when there is none. The name's address is in the
  * hash, so that a stack of functions that came to lie where others were is another stack. Like hb_py_take not
  * inlined and not static: the verifier then looks at it once, not once for each frame and each way through
  * those before. */
 __weak __noinline u32 hb_py_step(struct hb_stack_scratch *s, const struct hb_py_walk *w, u32 i)
 {
-	u64 code, name = 0, word;
+	u64 code, name = 0, word, task;
 	u32 size;
 
 	if (!s || !w || i >= HB_STACK_DEPTH || !s->frame)
@@ -107,8 +126,11 @@ __weak __noinline u32 hb_py_step(struct hb_stack_scratch *s, const struct hb_py_
 		return false;
 	}
 	word = py_frame(s, w, &code);
-	if (word != HB_PY_BORDER)
+	if (word != HB_PY_BORDER) {
 		bpf_probe_read_user(&name, sizeof(name), (void *)(code + w->code_name));
+		task = py_coroutine(s, w, code);
+		s->task = task ? task : s->task;
+	}
 	s->hash = (s->hash ^ word) * 0xff51afd7ed558ccdULL;
 	s->hash = (s->hash ^ s->hash >> 32 ^ name) * 0xff51afd7ed558ccdULL;
 	s->trace.ip[i] = word;
@@ -122,6 +144,8 @@ static __always_inline void py_walk(struct hb_stack_scratch *s, const struct hb_
 	u32 i;
 
 	s->hash = 0x51afd7ed558ccd5bULL;
+	s->task = 0;
+	s->task_of = bpf_get_current_pid_tgid();
 	s->trace.state = HB_TRACE_WHOLE;
 #pragma clang loop unroll(disable)
 	for (i = 0; i < HB_STACK_DEPTH; i++)
@@ -165,16 +189,14 @@ static __always_inline struct hb_py_walk *py_runtime(u32 tgid, u64 *ts)
 	return NULL;
 }
 
-/* Id of the current thread's Python stack; 0 when it runs none. */
-__weak __noinline u32 hb_py_take(u32 where, u32 type)
+/* Id of the Python stack of a thread of the current process; 0 when it runs none. That of another thread than
+ * the current one may change while it is read. */
+static __always_inline u32 py_take_of(const struct hb_py_walk *w, u64 ts, u32 where, u32 type)
 {
 	struct hb_stack_scratch *s;
-	u64 ts = 0, frame = 0;
-	struct hb_py_walk *w = py_runtime(bpf_get_current_pid_tgid() >> 32, &ts);
+	u64 frame = 0;
 	u32 id;
 
-	if (!w)
-		return 0;
 	if (!py_innermost(w, ts, &frame)) {
 		hb_lose(HB_LOSS_PY_UNREADABLE, type);
 		return 0;
@@ -191,6 +213,24 @@ __weak __noinline u32 hb_py_take(u32 where, u32 type)
 	id = py_keep(s, type);
 	s->busy = 0;
 	return id;
+}
+
+/* The same of the current thread. */
+__weak __noinline u32 hb_py_take(u32 where, u32 type)
+{
+	u64 ts = 0;
+	struct hb_py_walk *w = py_runtime(bpf_get_current_pid_tgid() >> 32, &ts);
+
+	return w ? py_take_of(w, ts, where, type) : 0;
+}
+
+/* The asyncio task on the stack that the current thread took there just before: the address of its root
+ * coroutine; 0: none, or the place has been used by another thread meanwhile. */
+static __always_inline u64 py_task(u32 where)
+{
+	struct hb_stack_scratch *s = bpf_map_lookup_elem(&stack_scratch, &where);
+
+	return s && s->task_of == bpf_get_current_pid_tgid() ? s->task : 0;
 }
 
 /* The id for a STACK member of a native stack and the Python stack of the same moment. */

@@ -33,7 +33,11 @@ struct hb_py_walk {
 	u8 shim_owner;	/* frames of this owner and above are none of Python's */
 	u8 tag;		/* low bits that are no part of a reference (3.14) */
 	u8 always_entered; /* every frame is entered from C (up to 3.10) */
-	u8 pad[5];
+	u16 gen_owner;	   /* in a frame: a byte, 1 when a generator or coroutine owns it (3.11) */
+	u16 gen;	   /* bytes by which that one lies before its frame; where gen_owner is 0: in a frame,
+			    * its address */
+	u16 code_flags;	   /* in a code object */
+	u8 pad[2];
 };
 _Static_assert(sizeof(struct hb_py_walk) % 8 == 0, "without holes");
 
