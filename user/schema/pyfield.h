@@ -17,17 +17,17 @@
 /* How objects lie in memory, for the kernel; bytes. */
 struct hb_py_heap_layout {
 	u64 cell_type; /* PyCell_Type */
+	s32 managed;   /* from the object: pointer to its dict, where the type manages it (3.11+) */
 	u16 head;      /* of an object: the first byte behind its type */
 	u16 ob_type;
 	u16 locals; /* in a frame: the first variable */
 	u16 str_state, str_length, str_ascii, str_compact;
-	s16 managed; /* from the object: pointer to its dict, where the type manages it (3.11+) */
 	u8 str_kind_bit;
 	u8 old_keys;   /* keys of a dict as up to 3.10 */
 	u8 values_at;  /* in the values of a split dict: the first one */
 	u8 tagged_int; /* size of an int: sign in the low bits (3.12+) */
 	u8 tag;	       /* low bits that are no part of a variable (3.14) */
-	u8 pad[3];
+	u8 pad;
 };
 _Static_assert(sizeof(struct hb_py_heap_layout) == 32, "without holes");
 

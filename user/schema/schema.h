@@ -43,6 +43,7 @@ typedef struct {
 #define HB_W_HANDLE(id, N, w)	       HB_WORD_ENUM(HB_HANDLE, id, N)
 #define HB_W_LOSS(id, N, w)	       HB_WORD_ENUM(HB_LOSS, id, N)
 #define HB_W_OFLAG(id, N, w)	       HB_WORD_ENUM(HB_OFFCPU, id, N)
+#define HB_W_PYKIND(id, N, w)	       HB_WORD_ENUM(HB_PYKIND, id, N)
 #define HB_W_PYEND(id, N, w)	       HB_WORD_ENUM(HB_PYEND, id, N)
 #define HB_W_PYFLAG(id, N, w)	       HB_WORD_ENUM(HB_PYCALL, id, N)
 #define HB_W_AFLAG(id, N, w)	       HB_WORD_ENUM(HB_AFLAG, id, N)
@@ -58,6 +59,7 @@ enum hb_handle { HB_HANDLES(HB_W_HANDLE) };
 enum hb_loss { HB_LOSSES(HB_W_LOSS) HB_LOSS_COUNT };
 enum hb_aflag { HB_AFLAGS(HB_W_AFLAG) };
 enum hb_oflag { HB_OFLAGS(HB_W_OFLAG) };
+enum hb_pykind { HB_PYKINDS(HB_W_PYKIND) };
 enum hb_pyend { HB_PYENDS(HB_W_PYEND) };
 enum hb_pyflag { HB_PYFLAGS(HB_W_PYFLAG) };
 
@@ -125,6 +127,7 @@ enum hb_role {
 	HB_ROLE_LABEL,
 	HB_ROLE_LOC,
 	HB_ROLE_PYEND,
+	HB_ROLE_PYKIND,
 };
 
 /* One member of a record type. */
@@ -166,6 +169,7 @@ enum hb_words {
 	HB_WORDS_HANDLE,
 	HB_WORDS_LOSS,
 	HB_WORDS_PYEND,
+	HB_WORDS_PYKIND,
 };
 /* "?" when the number has no word (a newer file). */
 const char *hb_word(enum hb_words list, unsigned id);

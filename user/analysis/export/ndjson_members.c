@@ -78,7 +78,7 @@ static void emit_word(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v
 	    [HB_ROLE_TSTATE] = HB_WORDS_TSTATE,	    [HB_ROLE_WCTX] = HB_WORDS_WCTX,
 	    [HB_ROLE_CHANKIND] = HB_WORDS_CHANKIND, [HB_ROLE_CPUMODE] = HB_WORDS_CPUMODE,
 	    [HB_ROLE_HOW] = HB_WORDS_HOW,	    [HB_ROLE_NOTELEVEL] = HB_WORDS_NOTELEVEL,
-	    [HB_ROLE_PYEND] = HB_WORDS_PYEND,
+	    [HB_ROLE_PYEND] = HB_WORDS_PYEND,	    [HB_ROLE_PYKIND] = HB_WORDS_PYKIND,
 	};
 
 	emit_text(c, i, hb_word((enum hb_words)lists[i->f->role], (unsigned)v));
@@ -316,6 +316,30 @@ static void emit_py_dur(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64
 		emit_unsigned(c, i, v);
 }
 
+static void emit_field_value(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
+{
+	size_t before = c->line.size;
+
+	(void)v;
+	key(c, i);
+	if (!hb_ndjson__field_value(c, c->r->data))
+		c->line.size = before;
+}
+
+static void emit_call_fields(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
+{
+	(void)i;
+	(void)v;
+	hb_ndjson__call_fields(c);
+}
+
+static void emit_field_flags(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
+{
+	(void)i;
+	if (v & 1)
+		hb_jbuf__lit(&c->line, ",\"late\":true");
+}
+
 /* "3</var/log/x>": the form that strace made known. */
 static void emit_fd_arg(struct hb_ndjson *c, u64 fd, const char *text)
 {
@@ -476,7 +500,13 @@ static const struct special {
     {"py_call", "dur", "dur", emit_py_dur, "ns inside the call; absent when only one end of it was seen"},
     {"py_call", "func", "module, qualname, file, line", NULL,
      "the function; `module` as far as its file's place tells; absent when it could not be read"},
-    {"py_call", "flags", NULL, NULL, NULL},
+    {"py_call", "flags", "fields", emit_call_fields,
+     "{field as asked for: value}, of those that had a value; absent where none was read"},
+    {"py_field", "num", "value", emit_field_value,
+     "number, text, true, false or null; of `hash` 16 hex digits; absent for kinds without a value"},
+    {"py_field", "text", NULL, NULL, NULL},
+    {"py_field", "length", "length", emit_known, "of a str: its characters, of which `value` has the first 64 bytes"},
+    {"py_field", "flags", "late", emit_field_flags, "true, or absent: read by the collector a moment later"},
     {"price", "probe", "name, api, class, layer", emit_probe, "the probed function; absent for a hook"},
 };
 
@@ -487,7 +517,8 @@ const char *hb_ndjson__type(const char *name)
 					       {"py_call", "py.call"},
 					       {"py_exception", "py.exception"},
 					       {"py_gil", "py.gil"},
-					       {"py_gc", "py.gc"}};
+					       {"py_gc", "py.gc"},
+					       {"py_field", "py.field"}};
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
 		if (strcmp(name, words[i][0]) == 0)
@@ -518,6 +549,7 @@ static emit_fn by_role(const struct hb_field *f)
 	case HB_ROLE_HOW:
 	case HB_ROLE_NOTELEVEL:
 	case HB_ROLE_PYEND:
+	case HB_ROLE_PYKIND:
 		return emit_word;
 	case HB_ROLE_LOC:
 		return emit_function;

@@ -48,7 +48,7 @@ static char *put_utf8(char *to, u32 c)
 	return to;
 }
 
-static void to_utf8(const u8 *chars, unsigned kind, u32 n, char *buf)
+void hb_py_text__utf8(const u8 *chars, unsigned kind, u32 n, char *buf)
 {
 	char *to = buf;
 
@@ -101,7 +101,7 @@ int hb_py_object__text(u32 pid, const struct hb_py_offsets *o, u64 addr, char *b
 	if (h.data + length * h.kind > (u64)n &&
 	    hb_py_memory__read(pid, addr, bytes, h.data + length * h.kind))
 		return -EFAULT;
-	to_utf8(bytes + h.data, h.kind, length, buf);
+	hb_py_text__utf8(bytes + h.data, h.kind, length, buf);
 	return 0;
 }
 

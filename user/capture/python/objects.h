@@ -14,6 +14,9 @@
 int hb_py_object__text(u32 pid, const struct hb_py_offsets *o, u64 addr, char *buf, size_t size);
 #define HB_PY_TEXT_SIZE (4 * HB_PY_TEXT_MAX + 4)
 
+/* Characters of 1, 2 or 4 bytes as UTF-8, cleaned: 4 bytes each and a NUL at most. */
+void hb_py_text__utf8(const u8 *chars, unsigned kind, u32 n, char *buf);
+
 /* A bytes object: malloc'ed, *size set; NULL when it is none or too large. */
 u8 *hb_py_object__bytes(u32 pid, const struct hb_py_offsets *o, u64 addr, u32 *size);
 
