@@ -8,7 +8,7 @@
 #include <string.h>
 #include "base/clock.h"
 #include "base/text.h"
-#include "capture/python/python.h"
+#include "capture/python/calls.h"
 #include "cli/cli.h"
 #include "cli/target_args.h"
 
@@ -104,6 +104,7 @@ static void print_process(const struct hb_process *proc)
 
 static void print_python(const struct hb_process *proc)
 {
+	char calls[2000];
 	struct hb_python *py = hb_python__new(proc);
 	const struct hb_py_runtime *r;
 	char line[900];
@@ -111,7 +112,8 @@ static void print_python(const struct hb_process *proc)
 
 	r = py ? hb_python__runtimes(py, &n) : NULL;
 	for (u32 i = 0; i < n; i++)
-		printf("  %s\n", hb_py_runtime__describe(&r[i], line, sizeof(line)));
+		printf("  %s\n%s", hb_py_runtime__describe(&r[i], line, sizeof(line)),
+		       hb_py_calls__describe(proc, &r[i], calls, sizeof(calls)));
 	hb_python__free(py);
 }
 

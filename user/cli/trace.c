@@ -13,12 +13,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MAX_TABLES 16
+#define MAX_TABLES   16
+#define MAX_PATTERNS 64
 
 enum key {
 	KEY_LAYERS = 0x100,
 	KEY_SYSCALLS,
 	KEY_PYTHON,
+	KEY_CALLS,
+	KEY_PY_HOOK,
 	KEY_EVERY,
 	KEY_PROBES,
 	KEY_FORCE,
@@ -32,6 +35,7 @@ struct args {
 	struct hb_session_opts o;
 	const char *tables[MAX_TABLES + 1];
 	unsigned n_tables;
+	struct hb_py_pattern calls[MAX_PATTERNS];
 	double strict; /* share of loss allowed; negative: not asked */
 	bool quiet;
 	struct hb_error error;
@@ -53,8 +57,23 @@ static const struct argp_option options[] = {
      "blocking: those that sleep, at no cost to others (default); all: every one, slows every process of the "
      "machine; none: no waits either, nothing about time off the CPU and wakers",
      3},
-    {"python", KEY_PYTHON, "off|stacks", 0,
-     "stacks: Python functions in the stacks of accelerator calls, waits and CPU samples (default)", 3},
+    {"python", KEY_PYTHON, "off|stacks|calls", 0,
+     "stacks: Python functions in the stacks of accelerator calls, waits and CPU samples (default); calls: "
+     "each "
+     "call of a Python function too, as far as `probes check` says",
+     3},
+    {"calls", KEY_CALLS, "[FILE:]NAME", 0,
+     "record calls of these Python functions only: globs of file or module, and of the qualified name, such "
+     "as "
+     "'*:Scheduler.schedule'; may be repeated",
+     3},
+    {"py-hook", KEY_PY_HOOK, "off|eval_frame|eval_frame!", 0,
+     "eval_frame: let Python 3.11 and later run each call through the function that is probed, by a word in "
+     "its "
+     "state that is set back at the end, so that calls are complete; refused where calls may be nested "
+     "deeper "
+     "than is safe (with !: not refused for that)",
+     3},
     {"stacks-every", KEY_EVERY, "CLASS=N,..", 0,
      "Python stack with every N-th accelerator call of a class, 0 = none (default: with each); CLASS as in "
      "`probes list`, or all",
@@ -139,8 +158,9 @@ static int parse_freq(const char *s, unsigned *out)
 static int parse_recorded(int key, char *arg, struct args *a)
 {
 	static const char *const layers[] = {"auto", "runtime", "driver", "both"};
-	static const char *const python[] = {"off", "stacks"};
+	static const char *const python[] = {"off", "stacks", "calls"};
 	static const char *const calls[] = {"none", "blocking", "all"};
+	static const char *const hooks[] = {"off", "eval_frame", "eval_frame!"};
 	int i;
 
 	switch (key) {
@@ -153,16 +173,17 @@ static int parse_recorded(int key, char *arg, struct args *a)
 		a->o.syscalls = (enum hb_syscalls)i;
 		return i < 0 ? bad(a, "--syscalls", arg, "none, blocking or all") : 0;
 	case KEY_PYTHON:
-		if (strcmp(arg, "calls") == 0) {
-			hb_error__set(
-			    &a->error, HB_EXIT_USAGE, -ENOTSUP,
-			    "--python: \"calls\" is not there yet; stacks and CPU samples say where time "
-			    "goes: --python stacks");
-			return EINVAL;
-		}
-		i = choice(arg, python, 2);
+		i = choice(arg, python, 3);
 		a->o.python = (enum hb_python_mode)i;
-		return i < 0 ? bad(a, "--python", arg, "off or stacks") : 0;
+		return i < 0 ? bad(a, "--python", arg, "off, stacks or calls") : 0;
+	case KEY_CALLS:
+		if (a->o.n_calls == MAX_PATTERNS)
+			return bad(a, "--calls", arg, "allowed: at most 64 patterns");
+		return -hb_py_pattern__parse(arg, &a->calls[a->o.n_calls++], &a->error);
+	case KEY_PY_HOOK:
+		i = choice(arg, hooks, 3);
+		a->o.py_hook = (enum hb_py_hook_mode)i;
+		return i < 0 ? bad(a, "--py-hook", arg, "off, eval_frame or eval_frame!") : 0;
 	case KEY_EVERY:
 		return parse_every(arg, a->o.stacks_every)
 			   ? bad(a, "--stacks-every", arg, "a list such as launch=10,copy=0 or all=100")
@@ -364,6 +385,20 @@ static int trace(struct args *a)
 	return summarise(path, a);
 }
 
+/* Options that only make sense together. */
+static int check_python(struct args *a)
+{
+	bool off = a->o.python == HB_PYTHON_OFF;
+
+	if (off && a->o.n_calls)
+		hb_error__set(&a->error, HB_EXIT_USAGE, -EINVAL,
+			      "--calls needs Python: not with --python off");
+	else if (a->o.py_hook && !hb_session__wants_calls(&a->o))
+		hb_error__set(&a->error, HB_EXIT_USAGE, -EINVAL,
+			      "--py-hook is for calls: use it with --python calls or --calls");
+	return a->error.err ? hb_cli__fail(&a->error) : 0;
+}
+
 static int run(int argc, char **argv)
 {
 	struct args a = {.o = {.duration = 30000000000ULL,
@@ -380,6 +415,10 @@ static int run(int argc, char **argv)
 		return rc;
 	hb_quiet(a.quiet);
 	a.o.probe_files = a.tables;
+	a.o.calls = a.calls;
+	rc = check_python(&a);
+	if (rc)
+		return rc;
 	return trace(&a);
 }
 

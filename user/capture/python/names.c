@@ -278,6 +278,15 @@ bool hb_py_names__place(const struct hb_py_names *n, u32 id, u32 at2, struct hb_
 	return true;
 }
 
+const struct hb_py_offsets *hb_py_names__layout(const struct hb_py_names *n, u32 pid)
+{
+	u64 at;
+
+	if (!hb_map__get(n->by_pid, pid, &at) || !n->processes[at - 1].n)
+		return NULL;
+	return &n->processes[at - 1].layout[0].off;
+}
+
 u32 hb_py_names__functions(const struct hb_py_names *n)
 {
 	return n->n_functions;

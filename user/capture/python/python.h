@@ -76,6 +76,7 @@ struct hb_py_runtime {
 	u64 address;	/* of _PyRuntime */
 	u64 code_type;	/* address of PyCode_Type; 0 unknown */
 	u64 cell_type;	/* of PyCell_Type */
+	u64 eval, get_hook; /* code: what runs a frame, and what tells of another one that does; 0 unknown */
 	struct hb_py_offsets off;
 };
 
@@ -115,6 +116,8 @@ int hb_py_names__fork(struct hb_py_names *n, u32 parent, u32 child);
 void hb_py_names__see(struct hb_py_names *n, u32 pid, const u64 *words, u32 n_words, u32 *ids);
 /* Where instruction at2 (HB_PY_AT2) of a function is; false for id 0. */
 bool hb_py_names__place(const struct hb_py_names *n, u32 id, u32 at2, struct hb_py_place *out);
+/* How the first interpreter of a process is laid out; NULL: not known. Until the next process(). */
+const struct hb_py_offsets *hb_py_names__layout(const struct hb_py_names *n, u32 pid);
 u32 hb_py_names__functions(const struct hb_py_names *n);
 u64 hb_py_names__overflow(const struct hb_py_names *n); /* functions that were not kept: more than max */
 

@@ -163,6 +163,8 @@ static bool add_runtime(struct hb_python *py, const struct hb_process *p, const 
 	r->in_program = strcmp(m->path, p->exe) == 0;
 	r->code_type = symbol(im, "PyCode_Type");
 	r->cell_type = symbol(im, "PyCell_Type");
+	r->eval = symbol(im, "_PyEval_EvalFrameDefault");
+	r->get_hook = symbol(im, "_PyInterpreterState_GetEvalFrameFunc");
 	r->off.walk.none = symbol(im, "_Py_NoneStruct");
 	snprintf(r->why, sizeof(r->why), "it has not started up yet");
 	find_layout(r, py->pid, symbol(im, "Py_Version"));

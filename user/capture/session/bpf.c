@@ -84,6 +84,8 @@ static void configure_python(struct hb_bpf *b, const struct hb_session_opts *o)
 	bpf_map__set_max_entries(b->skel->maps.stacks, on ? 2 * HB_MAX_STACKS : HB_MAX_STACKS);
 	bpf_map__set_max_entries(b->skel->maps.stack_pairs, on ? HB_MAX_STACKS : 1);
 	bpf_map__set_max_entries(b->skel->maps.py_processes, on ? HB_MAX_TARGETS : 1);
+	if (!hb_session__wants_calls(o))
+		bpf_map__set_max_entries(b->skel->maps.py_functions, 1);
 }
 
 static void configure(struct hb_bpf *b, const struct hb_session_opts *o, u64 bytes)
@@ -233,6 +235,35 @@ struct hb_attach_ops hb_bpf__uprobes(const struct hb_bpf *b)
 	    .entry_single = prog_fd(b, HB_PROG_ENTRY_SINGLE),
 	    .ret_single = prog_fd(b, HB_PROG_RETURN_SINGLE),
 	};
+}
+
+struct hb_attach_ops hb_bpf__python_calls(const struct hb_bpf *b)
+{
+	return (struct hb_attach_ops){
+	    .entry_multi = prog_fd(b, HB_PROG_PYCALL_ENTRY_MULTI),
+	    .ret_multi = prog_fd(b, HB_PROG_PYCALL_RETURN_MULTI),
+	    .entry_single = prog_fd(b, HB_PROG_PYCALL_ENTRY_SINGLE),
+	    .ret_single = prog_fd(b, HB_PROG_PYCALL_RETURN_SINGLE),
+	};
+}
+
+int hb_bpf__set_call_site(struct hb_bpf *b, u32 cookie, const struct hb_py_call_site *site)
+{
+	return bpf_map_update_elem(bpf_map__fd(b->skel->maps.py_call_sites), &cookie, site, BPF_ANY) ? -errno
+												     : 0;
+}
+
+void hb_bpf__judge(struct hb_bpf *b, u32 pid, u64 code, const struct hb_py_function *f)
+{
+	struct hb_py_function_key key = {.code = code, .pid = pid};
+
+	if (f->name)
+		bpf_map_update_elem(bpf_map__fd(b->skel->maps.py_functions), &key, f, BPF_ANY);
+}
+
+u64 hb_bpf__open_python_calls(const struct hb_bpf *b)
+{
+	return hb_probes__open_calls(bpf_map__fd(b->skel->maps.open_pycalls));
 }
 
 int hb_bpf__sample_prog(const struct hb_bpf *b)

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "capture/probes/probes.h"
 #include "capture/session/session.h"
+#include "schema/pycall.h"
 
 struct hb_bpf;
 
@@ -20,6 +21,13 @@ void hb_bpf__free(struct hb_bpf *b); /* detaches what is left */
 const int *hb_bpf__rings(const struct hb_bpf *b, unsigned *n);
 /* Programs for capture/probes. */
 struct hb_attach_ops hb_bpf__uprobes(const struct hb_bpf *b);
+/* Programs for calls of Python functions. */
+struct hb_attach_ops hb_bpf__python_calls(const struct hb_bpf *b);
+/* What a cookie of theirs means; 0 or -errno. */
+int hb_bpf__set_call_site(struct hb_bpf *b, u32 cookie, const struct hb_py_call_site *site);
+/* What user space thinks of a function. */
+void hb_bpf__judge(struct hb_bpf *b, u32 pid, u64 code, const struct hb_py_function *f);
+u64 hb_bpf__open_python_calls(const struct hb_bpf *b);
 /* Program for CPU sampling. */
 int hb_bpf__sample_prog(const struct hb_bpf *b);
 

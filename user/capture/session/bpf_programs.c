@@ -9,6 +9,8 @@ enum family {
 	FAMILY_EVENT,
 	FAMILY_UPROBE_MULTI,
 	FAMILY_UPROBE_SINGLE,
+	FAMILY_PYCALL_MULTI,
+	FAMILY_PYCALL_SINGLE,
 	FAMILY_SCHED,
 	FAMILY_SYSCALLS,
 	FAMILY_SAMPLE,
@@ -24,6 +26,10 @@ static const struct {
     {HB_PROG_RETURN_MULTI, FAMILY_UPROBE_MULTI},
     {HB_PROG_ENTRY_SINGLE, FAMILY_UPROBE_SINGLE},
     {HB_PROG_RETURN_SINGLE, FAMILY_UPROBE_SINGLE},
+    {HB_PROG_PYCALL_ENTRY_MULTI, FAMILY_PYCALL_MULTI},
+    {HB_PROG_PYCALL_RETURN_MULTI, FAMILY_PYCALL_MULTI},
+    {HB_PROG_PYCALL_ENTRY_SINGLE, FAMILY_PYCALL_SINGLE},
+    {HB_PROG_PYCALL_RETURN_SINGLE, FAMILY_PYCALL_SINGLE},
     {HB_PROG_SAMPLE, FAMILY_SAMPLE},
     {HB_PROG_EDGE, FAMILY_EDGE},
     {"sched_switch", FAMILY_SCHED},
@@ -47,6 +53,10 @@ static bool wanted(enum family f, const struct hb_session_opts *o, bool multi)
 		return multi;
 	case FAMILY_UPROBE_SINGLE:
 		return !multi;
+	case FAMILY_PYCALL_MULTI:
+		return multi && hb_session__wants_calls(o);
+	case FAMILY_PYCALL_SINGLE:
+		return !multi && hb_session__wants_calls(o);
 	case FAMILY_SCHED:
 	case FAMILY_EDGE:
 		return o->syscalls != HB_SYSCALLS_NONE;
@@ -64,7 +74,7 @@ void hb_bpf_programs__configure(struct bpf_program *p, const struct hb_session_o
 	enum family f = family_of(p);
 
 	bpf_program__set_autoload(p, wanted(f, o, multi));
-	if (f == FAMILY_UPROBE_MULTI)
+	if (f == FAMILY_UPROBE_MULTI || f == FAMILY_PYCALL_MULTI)
 		bpf_program__set_expected_attach_type(p, HB_UPROBE_MULTI);
 }
 

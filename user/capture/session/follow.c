@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "capture/session/impl.h"
+#include "capture/session/pycalls.h"
 #include "base/text.h"
 
 #include <errno.h>
@@ -58,6 +59,7 @@ static void mark_dead(struct hb_session *s, u32 pid)
 	pthread_mutex_unlock(&s->procs_lock);
 	if (s->attach)
 		hb_attach__forget(s->attach, pid);
+	hb_session_pycalls__forget(s, pid);
 }
 
 static void write_proc_row(struct hb_session *s, const struct proc_state *ps)
@@ -552,5 +554,5 @@ int hb_session__subscribe(struct hb_session *s)
 		err = err ?: hb_collect__subscribe(s->collect, names[i], on_name, s);
 	hb_collect__on_task(s->collect, fill_task, s);
 	hb_collect__on_stack(s->collect, on_stack, s);
-	return err;
+	return err ?: hb_session_pycalls__subscribe(s);
 }

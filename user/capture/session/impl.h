@@ -90,7 +90,8 @@ struct hb_session {
 	int queue_fd;  /* eventfd: queue not empty, or pump_err set */
 
 	struct hb_fd_watch *fd_watch;
-	struct hb_session_python *python; /* NULL: --python off */
+	struct hb_session_python *python;   /* NULL: --python off */
+	struct hb_session_pycalls *pycalls; /* NULL: no Python calls */
 
 	struct stack_key *stacks; /* distinct stacks seen, appended by the pump under collect_lock */
 	u32 n_stacks, cap_stacks;
@@ -160,6 +161,10 @@ struct hb_py_frame {
 u32 hb_session_python__frames(struct hb_session *s, u32 pid, u32 python, struct hb_py_frame *out,
 			      enum hb_stack_state *state);
 void hb_session_python__account(struct hb_session *s);
+/* Pump: the function of a code object, by a look at the process. `name`: address of its name, the mark of
+ * struct hb_py_function; 0 when it changed meanwhile. False: it cannot be read. */
+bool hb_session_python__function(struct hb_session *s, u32 pid, u64 code, struct hb_py_place *out, u64 *name,
+				 bool *qualified);
 
 /* ---- pricing.c ---- */
 int hb_session__measure_prices(struct hb_session *s); /* fills s->prices; 0 or -errno */

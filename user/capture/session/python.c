@@ -5,7 +5,9 @@
  * a native and a Python one.
  */
 #include "capture/session/impl.h"
+#include "capture/python/memory.h"
 #include "capture/python/python.h"
+#include "capture/session/pycalls.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -86,6 +88,7 @@ static void install(struct hb_session *s, struct proc_state *ps)
 	pthread_mutex_unlock(&p->lock);
 	/* An entry that the kernel took over from the parent may be that of another program by now. */
 	hb_bpf__set_python(s->bpf, pid, hb_python__kernel(ps->python, &cfg) ? &cfg : NULL);
+	hb_session_pycalls__look(s, ps);
 }
 
 void hb_session_python__look(struct hb_session *s, struct proc_state *ps)
@@ -106,6 +109,7 @@ void hb_session_python__fork(struct hb_session *s, u32 parent, u32 child)
 	pthread_mutex_lock(&s->python->lock);
 	hb_py_names__fork(s->python->names, parent, child);
 	pthread_mutex_unlock(&s->python->lock);
+	hb_session_pycalls__fork(s, parent, child);
 }
 
 void hb_session_python__tick(struct hb_session *s)
@@ -159,6 +163,27 @@ void hb_session_python__seen(struct hb_session *s, u32 pid, u32 raw)
 	if (slot && !*slot)
 		*slot = (u64)(uintptr_t)read_stack(s, pid, pair.python);
 	pthread_mutex_unlock(&p->lock);
+}
+
+bool hb_session_python__function(struct hb_session *s, u32 pid, u64 code, struct hb_py_place *out, u64 *name,
+				 bool *qualified)
+{
+	u64 word = HB_PY_WORD(code, HB_PY_AT_MAX), before = 0;
+	const struct hb_py_offsets *o;
+	u32 id = 0;
+
+	pthread_mutex_lock(&s->python->lock);
+	o = hb_py_names__layout(s->python->names, pid);
+	if (o) {
+		*qualified = o->code_qualname;
+		hb_py_memory__word(pid, code + o->walk.code_name, &before);
+		hb_py_names__see(s->python->names, pid, &word, 1, &id);
+		if (!hb_py_memory__word(pid, code + o->walk.code_name, name) || *name != before)
+			*name = 0; /* another function by now: judged again */
+	}
+	hb_py_names__place(s->python->names, id, HB_PY_AT_MAX, out);
+	pthread_mutex_unlock(&s->python->lock);
+	return id != 0;
 }
 
 /* ---- at the end ---- */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "capture/session/impl.h"
+#include "capture/session/pycalls.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -221,7 +222,8 @@ static int attach(struct hb_session *s, struct hb_error *e)
 	/* Before the target's own probes, so that its first calls are not measured with ours. */
 	unpriced = hb_session__measure_prices(s) != 0;
 	t = hb_clock__now();
-	err = attach_targets(s, e);
+	err = hb_session_pycalls__begin(s, e);
+	err = err ? err : attach_targets(s, e);
 	s->attach_ns = hb_clock__now() - t;
 	if (err)
 		return err;
@@ -349,6 +351,7 @@ static void detach(struct hb_session *s)
 		hb_bpf__clear_targets(s->bpf);
 	hb_sampling__free(s->sampling);
 	s->sampling = NULL;
+	hb_session_pycalls__detach(s, t + DETACH_NS);
 	if (s->attach)
 		hb_attach__detach(s->attach, t + DETACH_NS);
 	if (s->bpf)
@@ -428,6 +431,7 @@ void hb_session__free(struct hb_session *s)
 		hb_process__free(s->procs[i].p);
 		hb_python__free(s->procs[i].python);
 	}
+	hb_session_pycalls__free(s);
 	hb_session_python__free(s);
 	hb_map__free(s->by_pid);
 	hb_fd_watch__free(s->fd_watch);

@@ -8,9 +8,11 @@
 
 #include "base/error.h"
 #include "capture/probes/probes.h"
+#include "capture/python/pattern.h"
 #include "capture/target/target.h"
 
-enum hb_python_mode { HB_PYTHON_OFF, HB_PYTHON_STACKS };
+enum hb_python_mode { HB_PYTHON_OFF, HB_PYTHON_STACKS, HB_PYTHON_CALLS };
+enum hb_py_hook_mode { HB_PY_HOOK_OFF, HB_PY_HOOK_EVAL_FRAME, HB_PY_HOOK_FORCED };
 enum hb_syscalls { HB_SYSCALLS_NONE, HB_SYSCALLS_BLOCKING, HB_SYSCALLS_ALL };
 
 struct hb_session_opts {
@@ -21,6 +23,10 @@ struct hb_session_opts {
 	enum hb_layers layers;
 	enum hb_syscalls syscalls;
 	enum hb_python_mode python;
+	const struct hb_py_pattern
+	    *calls; /* functions whose calls are recorded; none: all, with HB_PYTHON_CALLS */
+	u32 n_calls;
+	enum hb_py_hook_mode py_hook;
 	u32 stacks_every[HB_CLASS_COUNT]; /* Python stack with every n-th call of a class; 0: none */
 	const char *const *probe_files;	  /* --probes, NULL-terminated; NULL: none */
 	unsigned freq;			  /* CPU samples per second and CPU; 0 = off */
@@ -28,6 +34,11 @@ struct hb_session_opts {
 	u64 max_size;			  /* bytes of the window file; 0 = unlimited */
 	bool single;			  /* force single uprobes (tests both paths) */
 };
+
+static inline bool hb_session__wants_calls(const struct hb_session_opts *o)
+{
+	return o->python == HB_PYTHON_CALLS || (o->python != HB_PYTHON_OFF && o->n_calls);
+}
 
 /* What went on, for progress lines; called about 5 times a second on the session's thread. */
 struct hb_progress {

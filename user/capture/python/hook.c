@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The eval_frame hook, as data: an interpreter runs frames through the function that a word in its state
+ * names, and without one runs them inside of the function that is running already. Where the word names that
+ * very function, nothing changes in what is computed, but each call goes through it and can be seen. What
+ * does change is that Python's recursion uses the C stack.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "capture/python/calls.h"
+#include "capture/python/memory.h"
+
+/* Calls that may be nested under the hook, by version: measured, with room to spare. 3.11 has no check of the
+ * C stack and crashes beyond (15,000 went well, 40,000 did not, with 8 MiB); 3.12 raises RecursionError at
+ * 749, 3.13 at 4,999. */
+static const struct {
+	u8 from, to;
+	u32 safe;
+	const char *beyond;
+} depths[] = {
+    {11, 11, 10000, "would overflow the C stack"},
+    {12, 12, 700, "would end in a RecursionError that the program does not get otherwise"},
+    {13, 13, 4500, "would end in a RecursionError that the program does not get otherwise"},
+};
+
+/* ---- code bytes of small accessors ---- */
+
+/* mov disp(%rdi),%rax, before anything else: the offset of the word; 0 when it is something else. */
+static u32 offset_of_hook(u32 pid, u64 code)
+{
+	u8 b[48];
+	u32 off;
+
+	if (!code || hb_py_memory__read(pid, code, b, sizeof(b)))
+		return 0;
+	for (size_t i = 0; i + 7 <= 24; i++) {
+		if (b[i] != 0x48 || b[i + 1] != 0x8b || b[i + 2] != 0x87)
+			continue;
+		memcpy(&off, b + i + 3, sizeof(off));
+		return off % 8 == 0 && off < 1 << 20 ? off : 0;
+	}
+	return 0;
+}
+
+/* mov disp(%rax),%eax; [pop %rbp;] ret: the offset of the limit in an interpreter; 0 when it is something
+ * else.
+ */
+static u32 offset_of_limit(u32 pid, u64 code)
+{
+	u8 b[64];
+	s32 off = 0;
+
+	if (!code || hb_py_memory__read(pid, code, b, sizeof(b)))
+		return 0;
+	for (size_t i = 0; i + 8 <= sizeof(b); i++) {
+		size_t next = i + 6;
+
+		if (b[i] != 0x8b || (b[i + 1] != 0x80 && b[i + 1] != 0x40))
+			continue;
+		if (b[i + 1] == 0x40)
+			next = i + 3;
+		if (b[next] != 0xc3 && !(b[next] == 0x5d && b[next + 1] == 0xc3))
+			continue;
+		memcpy(&off, b + i + 2, b[i + 1] == 0x80 ? 4 : 1);
+		return off > 0 && off < 1 << 20 && off % 4 == 0 ? (u32)off : 0;
+	}
+	return 0;
+}
+
+/* ---- may it be set? ---- */
+
+static int check_depth(const struct hb_process *p, const struct hb_py_runtime *r, const struct hb_py_calls *c,
+		       u64 interp, struct hb_error *e)
+{
+	u32 off = offset_of_limit(p->pid, c->get_limit), limit = 0;
+
+	for (size_t i = 0; i < sizeof(depths) / sizeof(*depths); i++) {
+		if (r->minor < depths[i].from || r->minor > depths[i].to)
+			continue;
+		if (!off || hb_py_memory__read(p->pid, interp + off, &limit, sizeof(limit)) || !limit)
+			return hb_error__set(e, HB_EXIT_TARGET, -ENOTSUP,
+					     "how deep its calls may be nested could not be read; under the "
+					     "hook more than %u %s",
+					     depths[i].safe, depths[i].beyond);
+		if (limit > depths[i].safe)
+			return hb_error__set(e, HB_EXIT_TARGET, -ERANGE,
+					     "it allows calls nested %u deep (sys.setrecursionlimit), and "
+					     "under the hook more than %u of Python 3.%u %s",
+					     limit, depths[i].safe, r->minor, depths[i].beyond);
+		return 0;
+	}
+	return hb_error__set(e, HB_EXIT_TARGET, -ENOTSUP,
+			     "how deep calls may be nested under the hook is not known of Python 3.%u",
+			     r->minor);
+}
+
+static int check_slot(u32 pid, u64 slot, u64 eval, bool *left, struct hb_error *e)
+{
+	u64 word;
+
+	if (hb_py_memory__read(pid, slot, &word, sizeof(word)))
+		return hb_error__set(e, HB_EXIT_TARGET, -EFAULT, "an interpreter's state cannot be read");
+	*left |= word == eval;
+	if (word && word != eval)
+		return hb_error__set(e, HB_EXIT_TARGET, -EBUSY,
+				     "something else runs its frames already (a debugger, or torch.compile)");
+	return 0;
+}
+
+int hb_py_hook__find(const struct hb_process *p, const struct hb_py_runtime *r, const struct hb_py_calls *c,
+		     bool force, struct hb_py_hook *h, bool *left, struct hb_error *e)
+{
+	u32 off = offset_of_hook(p->pid, c->get_hook);
+	u64 interp;
+	int err = 0;
+
+	*h = (struct hb_py_hook){.pid = p->pid, .eval = c->eval};
+	*left = false;
+	if (!off || !c->eval)
+		return hb_error__set(e, HB_EXIT_TARGET, -ENOTSUP,
+				     "where the hook is could not be found (another compiler's code?)");
+	if (!hb_py_memory__word(p->pid, r->address + r->off.interpreters, &interp) || !interp)
+		return hb_error__set(e, HB_EXIT_TARGET, -ENODATA, "it has no interpreter yet");
+	while (interp && h->n < HB_PY_HOOKS && !err) {
+		err = check_slot(p->pid, interp + off, c->eval, left, e);
+		if (!err && !force)
+			err = check_depth(p, r, c, interp, e);
+		h->slot[h->n++] = interp + off;
+		if (!hb_py_memory__word(p->pid, interp + r->off.interp_next, &interp))
+			break;
+	}
+	return err;
+}
+
+/* ---- setting it ---- */
+
+/* Without stdio and malloc: the guardian is a fork of a program with threads. */
+static int open_memory(u32 pid)
+{
+	char path[32] = "/proc/", digits[12];
+	size_t n = 0, at = 6;
+
+	do
+		digits[n++] = (char)('0' + pid % 10);
+	while (pid /= 10);
+	while (n)
+		path[at++] = digits[--n];
+	memcpy(path + at, "/mem", 5);
+	return open(path, O_RDWR | O_CLOEXEC);
+}
+
+/* One aligned word: the interpreter reads the old one or the new one. */
+static bool exchange(int fd, u64 slot, u64 from, u64 to)
+{
+	u64 word;
+
+	return pread(fd, &word, sizeof(word), (off_t)slot) == sizeof(word) && word == from &&
+	       pwrite(fd, &to, sizeof(to), (off_t)slot) == sizeof(to);
+}
+
+int hb_py_hook__set(const struct hb_py_hook *h)
+{
+	int fd = open_memory(h->pid), err = 0;
+	u64 word;
+
+	if (fd < 0)
+		return -errno;
+	for (u32 i = 0; i < h->n && !err; i++)
+		if (!exchange(fd, h->slot[i], 0, h->eval) &&
+		    (pread(fd, &word, sizeof(word), (off_t)h->slot[i]) != sizeof(word) || word != h->eval))
+			err = -EBUSY;
+	close(fd);
+	if (err)
+		hb_py_hook__unset(h);
+	return err;
+}
+
+u32 hb_py_hook__unset(const struct hb_py_hook *h)
+{
+	int fd = open_memory(h->pid);
+	u32 n = 0;
+
+	for (u32 i = 0; fd >= 0 && i < h->n && i < HB_PY_HOOKS; i++)
+		n += exchange(fd, h->slot[i], h->eval, 0);
+	if (fd >= 0)
+		close(fd);
+	return n;
+}
