@@ -147,19 +147,22 @@ static __always_inline u64 hb_stack__hash(const struct hb_stack_trace *t)
 
 /* Id of the stack in the table by its hash, put there when it is new; 0 when there is no room or another
  * stack has this id. */
-static __always_inline u32 hb_stack__intern(struct hb_stack_trace *t)
+static __always_inline u32 hb_stack__intern(struct hb_stack_trace *t, bool *fresh)
 {
 	struct hb_stack_trace *old;
 	u32 id;
 
+	*fresh = false;
 	/* The high half: to the low one of a product the high half of the last frame makes no difference, and
 	 * walks of code without frame pointers end in words that differ just there. */
 	id = (t->hash >> 32) & ~HB_STACK_PAIR;
 	id = id ? id : 1;
 	old = bpf_map_lookup_elem(&stacks, &id);
 	if (!old) {
-		if (bpf_map_update_elem(&stacks, &id, t, BPF_NOEXIST) == 0)
+		if (bpf_map_update_elem(&stacks, &id, t, BPF_NOEXIST) == 0) {
+			*fresh = true;
 			return id;
+		}
 		old = bpf_map_lookup_elem(&stacks, &id); /* another CPU was first, or the table is full */
 	}
 	return old && old->hash == t->hash ? id : 0;
@@ -172,6 +175,7 @@ static __always_inline u32 hb_stack__take(void *ctx, u32 type, u64 flags, enum h
 {
 	u32 key = where, id = 0;
 	struct hb_stack_scratch *s = bpf_map_lookup_elem(&stack_scratch, &key);
+	bool fresh;
 	long size;
 
 	if (!s || __sync_lock_test_and_set(&s->busy, 1)) {
@@ -183,7 +187,7 @@ static __always_inline u32 hb_stack__take(void *ctx, u32 type, u64 flags, enum h
 		s->trace.n = (u32)size / sizeof(u64);
 		s->trace.state = HB_TRACE_WHOLE;
 		s->trace.hash = hb_stack__hash(&s->trace);
-		id = hb_stack__intern(&s->trace);
+		id = hb_stack__intern(&s->trace, &fresh);
 	}
 	s->busy = 0;
 	/* -EFAULT or nothing: no frames (a kernel thread, no user registers). */

@@ -71,6 +71,7 @@ struct hb_stack_scratch {
 	u64 hash;		    /* the hash so far, */
 	u64 task;		    /* the outermost coroutine seen, */
 	u64 task_of;		    /* of this thread (pid and tid), */
+	u64 parts[3];		    /* of a code object, */
 	u64 block[HB_PY_BLOCK / 8]; /* and this frame */
 	struct hb_stack_trace trace;
 };

@@ -109,13 +109,21 @@ static __always_inline u64 py_coroutine(const struct hb_stack_scratch *s, const 
 	return flags & HB_CO_COROUTINE ? gen : 0;
 }
 
-/* The next frame into the scratch, at its own index i; false when there is none. The name's address is in the
- * hash, so that a stack of functions that came to lie where others were is another stack. Like hb_py_take not
- * inlined and not static: the verifier then looks at it once, not once for each frame and each way through
- * those before. */
+/* By what two code objects that lay at one address differ: the name, and where that of the file is. In the
+ * scratch, as the stacks of all functions together are little. */
+static __always_inline u64 py_mark(struct hb_stack_scratch *s, const struct hb_py_walk *w, u64 code)
+{
+	bpf_probe_read_user(s->parts, 16, (void *)(code + w->code_parts));
+	bpf_probe_read_user(&s->parts[2], 8, (void *)(s->parts[1] + w->str_hash));
+	return s->parts[2] ^ s->parts[0];
+}
+
+/* The next frame into the scratch, at its own index i; false when there is none. Like hb_py_take not inlined
+ * and not static: the verifier then looks at it once, not once for each frame and each way through those
+ * before. */
 __weak __noinline u32 hb_py_step(struct hb_stack_scratch *s, const struct hb_py_walk *w, u32 i)
 {
-	u64 code, name = 0, word, task;
+	u64 code, mark = 0, word, task;
 	u32 size;
 
 	if (!s || !w || i >= HB_STACK_DEPTH || !s->frame)
@@ -127,12 +135,11 @@ __weak __noinline u32 hb_py_step(struct hb_stack_scratch *s, const struct hb_py_
 	}
 	word = py_frame(s, w, &code);
 	if (word != HB_PY_BORDER) {
-		bpf_probe_read_user(&name, sizeof(name), (void *)(code + w->code_name));
+		mark = py_mark(s, w, code);
 		task = py_coroutine(s, w, code);
 		s->task = task ? task : s->task;
 	}
-	s->hash = (s->hash ^ word) * 0xff51afd7ed558ccdULL;
-	s->hash = (s->hash ^ s->hash >> 32 ^ name) * 0xff51afd7ed558ccdULL;
+	s->hash = hb_py_hash(s->hash, word, mark);
 	s->trace.ip[i] = word;
 	s->frame = py_word(s, w->back);
 	return true;
@@ -143,7 +150,7 @@ static __always_inline void py_walk(struct hb_stack_scratch *s, const struct hb_
 {
 	u32 i;
 
-	s->hash = 0x51afd7ed558ccd5bULL;
+	s->hash = HB_PY_HASH_BEGIN;
 	s->task = 0;
 	s->task_of = bpf_get_current_pid_tgid();
 	s->trace.state = HB_TRACE_WHOLE;
@@ -154,12 +161,33 @@ static __always_inline void py_walk(struct hb_stack_scratch *s, const struct hb_
 	if (s->frame && i == HB_STACK_DEPTH)
 		s->trace.state = HB_TRACE_TRUNCATED;
 	s->trace.n = i;
-	s->trace.hash = s->hash ^ s->hash << 29 ^ (u64)s->trace.state << 32;
+	s->trace.hash = hb_py_hash_end(s->hash, s->trace.state);
 }
 
-static __always_inline u32 py_keep(struct hb_stack_scratch *s, u32 type)
+/* At once: the function may be gone when the record comes that has this stack, such as that of a sleep. */
+static __always_inline void py_announce(u32 id)
 {
-	u32 id = s->trace.n ? hb_stack__intern(&s->trace) : 0;
+	struct hb_py_stack_news *n = hb_reserve_current(HB_WIRE_PY_STACK, sizeof(*n));
+
+	if (!n)
+		return;
+	n->id = id;
+	n->pad = 0;
+	hb_wire_of(n)->flags = 1; /* wakes the reader */
+	HB_SUBMIT(n);
+}
+
+__weak __noinline u32 hb_py_keep(struct hb_stack_scratch *s, u32 type)
+{
+	bool fresh = false;
+	u32 id;
+
+	if (!s)
+		return 0;
+	id = s->trace.n ? hb_stack__intern(&s->trace, &fresh) : 0;
+
+	if (fresh)
+		py_announce(id);
 
 	if (s->trace.n && !id)
 		hb_lose(HB_LOSS_STACK_FULL, type);
@@ -210,7 +238,7 @@ static __always_inline u32 py_take_of(const struct hb_py_walk *w, u64 ts, u32 wh
 	}
 	s->frame = frame;
 	py_walk(s, w);
-	id = py_keep(s, type);
+	id = hb_py_keep(s, type);
 	s->busy = 0;
 	return id;
 }

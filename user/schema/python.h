@@ -28,7 +28,9 @@ struct hb_py_walk {
 	u16 owner;	/* a byte; 0: there is none */
 	u16 entry;	/* a byte: it was entered from C (3.11); 0: there is none */
 	u16 code_bytes; /* in a code object: the first instruction */
-	u16 code_name;	/* its name, as a mark by which two code objects at one address differ */
+	u16 code_parts; /* its file's and its name's address, one after the other ... */
+	u16 str_hash;	/* ... and of the name, its hash: by these code objects that lay at one address differ
+			 */
 	u8 lasti_bytes; /* bytes per unit of f_lasti */
 	u8 shim_owner;	/* frames of this owner and above are none of Python's */
 	u8 tag;		/* low bits that are no part of a reference (3.14) */
@@ -37,7 +39,6 @@ struct hb_py_walk {
 	u16 gen;	   /* bytes by which that one lies before its frame; where gen_owner is 0: in a frame,
 			    * its address */
 	u16 code_flags;	   /* in a code object */
-	u8 pad[2];
 };
 _Static_assert(sizeof(struct hb_py_walk) % 8 == 0, "without holes");
 
@@ -57,6 +58,21 @@ struct hb_py_process {
 #define HB_PY_ENTERED  (1ULL << HB_PY_AT_BITS)
 #define HB_PY_CODE_BIT (HB_PY_AT_BITS + 1)
 #define HB_PY_BORDER   HB_PY_ENTERED
+
+/* Hash of a stack: its words, innermost first, each with the mark of its code object (0 for a border). User
+ * space makes it from what it reads to see whether that is what the kernel saw. */
+#define HB_PY_HASH_BEGIN 0x51afd7ed558ccd5bULL
+
+static inline __attribute__((always_inline)) u64 hb_py_hash(u64 h, u64 word, u64 mark)
+{
+	h = (h ^ word) * 0xff51afd7ed558ccdULL;
+	return (h ^ h >> 32 ^ mark) * 0xff51afd7ed558ccdULL;
+}
+
+static inline __attribute__((always_inline)) u64 hb_py_hash_end(u64 h, u32 state)
+{
+	return h ^ h << 29 ^ (u64)state << 32;
+}
 
 #define HB_PY_WORD(code, at2) (((u64)(code) >> 3 << HB_PY_CODE_BIT) | (at2))
 #define HB_PY_CODE(word)      ((word) >> HB_PY_CODE_BIT << 3)

@@ -20,6 +20,12 @@
 enum hb_wire_message {
 	HB_WIRE_PY_FIELD = HB_WIRE_FIRST, /* struct hb_py_field_read */
 	HB_WIRE_PY_CALL, /* struct hb_rec_py_call of a function that user space has not judged yet */
+	HB_WIRE_PY_STACK = HB_WIRE_FIRST + 15, /* struct hb_py_stack_news */
+};
+
+/* A Python stack was seen for the first time: its functions shall be read while they are there. */
+struct hb_py_stack_news {
+	u32 id, pad;
 };
 
 /* Value of map `targets`, key: tgid in the initial pid namespace. */

@@ -18,8 +18,10 @@ struct function {
 	u32 firstline;
 	u32 n_lines; /* bytes of the line table */
 	u8 *lines;
-	u64 mark;
-	u8 kind; /* enum hb_py_lines */
+	u64 mark;	 /* of all its parts */
+	u64 kernel_mark; /* as in the hash of stacks */
+	u32 before;	 /* function that lay at its address before; 0 none */
+	u8 kind;	 /* enum hb_py_lines */
 };
 
 struct layout { /* of one interpreter */
@@ -143,9 +145,16 @@ static u32 intern(struct hb_py_names *n, const char *s)
 
 /* ---- functions ---- */
 
-static u64 mark_of(const struct hb_py_code *c)
+/* As the kernel's walker marks a code object (bpf/python.bpf.h). */
+static u64 kernel_mark(const struct hb_py_code *c, u64 name_hash)
 {
-	return hb_hash64(c->name ^ hb_hash64(c->file ^ hb_hash64(c->lines ^ (u64)c->firstline << 40)));
+	return name_hash ^ c->file;
+}
+
+static u64 mark_of(const struct hb_py_code *c, u64 name_hash)
+{
+	return hb_hash64(c->name ^ hb_hash64(c->file ^ hb_hash64(c->lines ^ (u64)c->firstline << 40))) ^
+	       hb_hash64(name_hash);
 }
 
 static u32 add_function(struct hb_py_names *n, const struct function *f)
@@ -163,103 +172,230 @@ static u32 add_function(struct hb_py_names *n, const struct function *f)
 	return n->n_functions;
 }
 
-static u32 read_function(struct hb_py_names *n, u32 pid, const struct layout *l, const struct hb_py_code *c)
+/* ---- one stack ---- */
+
+/* What was read for a frame. */
+struct seen {
+	const struct layout *of; /* NULL: there is no code object of Python's */
+	struct hb_py_code code;
+	u64 name_hash, mark;
+	u32 id; /* known to be this function */
+};
+
+static u64 code_key(u32 pid, u64 code)
+{
+	return hb_hash64((u64)pid << 47 ^ code);
+}
+
+/* The latest function at this code object's address, 0 none. */
+static u32 latest(const struct hb_py_names *n, u32 pid, u64 code)
+{
+	u64 id = 0;
+
+	hb_map__get(n->by_code, code_key(pid, code), &id);
+	return (u32)id;
+}
+
+static u32 read_function(struct hb_py_names *n, u32 from, u32 pid, u64 code, const struct seen *s)
 {
 	char func[HB_PY_TEXT_SIZE], file[HB_PY_TEXT_SIZE];
-	struct function f = {.firstline = c->firstline, .mark = mark_of(c), .kind = l->off.lines};
+	const struct hb_py_offsets *o = &s->of->off;
+	struct function f = {.firstline = s->code.firstline,
+			     .mark = mark_of(&s->code, s->name_hash),
+			     .kernel_mark = s->mark,
+			     .before = latest(n, pid, code),
+			     .kind = o->lines};
 	u32 id;
 
 	if (n->n_functions >= n->max) {
 		n->overflow++;
 		return 0;
 	}
-	if (hb_py_object__text(pid, &l->off, c->name, func, sizeof(func)) || !*func ||
-	    hb_py_object__text(pid, &l->off, c->file, file, sizeof(file)))
+	if (hb_py_object__text(from, o, s->code.name, func, sizeof(func)) || !*func ||
+	    hb_py_object__text(from, o, s->code.file, file, sizeof(file)))
 		return 0;
 	f.func = intern(n, func);
 	f.file = intern(n, file);
-	f.lines = hb_py_object__bytes(pid, &l->off, c->lines, &f.n_lines);
+	f.lines = hb_py_object__bytes(from, o, s->code.lines, &f.n_lines);
 	id = f.lines ? add_function(n, &f) : 0;
 	if (!id)
 		free(f.lines);
+	else if (hb_map__put(n->by_code, code_key(pid, code), id))
+		return 0;
 	return id;
 }
 
-/* The function whose code object these bytes are; 0 when they are none. */
-static u32 function_of(struct hb_py_names *n, u32 pid, const struct process *p, u64 code, const char *bytes)
+static void parse(const struct process *p, const char *bytes, struct seen *s)
 {
-	const struct layout *l = NULL;
-	struct hb_py_code c;
-	u64 *known, key = hb_hash64((u64)pid << 47 ^ code);
-	u32 id;
-
-	for (u32 i = 0; i < p->n && !l; i++) {
-		hb_py_code__parse(&p->layout[i].off, bytes, &c);
-		if (c.type == p->layout[i].code_type)
-			l = &p->layout[i];
+	for (u32 i = 0; i < p->n && !s->of; i++) {
+		hb_py_code__parse(&p->layout[i].off, bytes, &s->code);
+		if (s->code.type == p->layout[i].code_type)
+			s->of = &p->layout[i];
 	}
-	if (!l)
-		return 0;
-	known = hb_map__slot(n->by_code, key, NULL);
-	if (!known)
-		return 0;
-	if (*known && n->functions[*known - 1].mark == mark_of(&c))
-		return (u32)*known;
-	id = read_function(n, pid, l, &c);
-	if (id)
-		*known = id;
-	return id;
 }
 
-/* What is known of a code object that cannot be read any more (the process is gone). */
-static u32 remembered(const struct hb_py_names *n, u32 pid, u32 parent, u64 code)
+static size_t code_bytes(const struct process *p)
 {
-	u64 id = 0;
-
-	if (!hb_map__get(n->by_code, hb_hash64((u64)pid << 47 ^ code), &id) && parent)
-		hb_map__get(n->by_code, hb_hash64((u64)parent << 47 ^ code), &id);
-	return (u32)id;
-}
-
-static void see_some(struct hb_py_names *n, u32 pid, const struct process *p, const u64 *codes, u32 n_codes,
-		     u32 *ids)
-{
-	static const size_t size = HB_PY_CODE_MAX;
 	size_t bytes = 0;
-	bool ok[HB_STACK_DEPTH];
-	char *data;
 
 	for (u32 i = 0; i < p->n; i++) {
 		size_t one = hb_py_code__bytes(&p->layout[i].off);
 
 		bytes = one > bytes ? one : bytes;
 	}
-	data = bytes && bytes <= size ? malloc(n_codes * bytes) : NULL;
-	if (!data)
-		return;
-	hb_py_memory__many(pid, codes, n_codes, data, bytes, ok);
-	for (u32 i = 0; i < n_codes; i++)
-		ids[i] = ok[i] ? function_of(n, pid, p, codes[i], data + i * bytes)
-			       : remembered(n, pid, p->parent, codes[i]);
-	free(data);
+	return bytes <= HB_PY_CODE_MAX ? bytes : 0;
 }
 
-void hb_py_names__see(struct hb_py_names *n, u32 pid, const u64 *words, u32 n_words, u32 *ids)
+/* All frames' code objects and the hashes of their names, in two calls. */
+static bool read_codes(u32 from, const struct process *p, const u64 *codes, u32 n, struct seen *s)
 {
-	u64 codes[HB_STACK_DEPTH];
-	u32 at[HB_STACK_DEPTH], found[HB_STACK_DEPTH] = {0}, n_codes = 0;
-	u64 p;
+	u64 names[HB_STACK_DEPTH], hashes[HB_STACK_DEPTH];
+	size_t bytes = code_bytes(p);
+	bool ok[HB_STACK_DEPTH];
+	char *data = bytes ? malloc(n * bytes) : NULL;
 
-	memset(ids, 0, n_words * sizeof(*ids));
-	if (!hb_map__get(n->by_pid, pid, &p))
+	if (!data)
+		return false;
+	hb_py_memory__many(from, codes, n, data, bytes, ok);
+	for (u32 i = 0; i < n; i++) {
+		memset(&s[i], 0, sizeof(s[i]));
+		if (ok[i])
+			parse(p, data + i * bytes, &s[i]);
+		names[i] = s[i].of ? s[i].code.func_name + s[i].of->off.walk.str_hash : 0;
+	}
+	hb_py_memory__many(from, names, n, hashes, sizeof(*hashes), ok);
+	for (u32 i = 0; i < n; i++) {
+		s[i].name_hash = ok[i] ? hashes[i] : 0;
+		s[i].mark = s[i].of ? kernel_mark(&s[i].code, s[i].name_hash) : 0;
+	}
+	free(data);
+	return true;
+}
+
+/* Whether the kernel saw these marks, that of code object `at` replaced by `other`. */
+static bool matches(const struct hb_stack_trace *t, const struct seen *s, u32 at, u64 other)
+{
+	u64 h = HB_PY_HASH_BEGIN;
+	u32 k = 0;
+
+	for (u32 i = 0; i < t->n; i++) {
+		u64 mark = 0;
+
+		if (HB_PY_CODE(t->ip[i])) {
+			mark = k == at ? other : s[k].mark;
+			k++;
+		}
+		h = hb_py_hash(h, t->ip[i], mark);
+	}
+	return hb_py_hash_end(h, t->state) == t->hash;
+}
+
+#define AS_READ	  UINT32_MAX
+#define OLDER_MAX 16 /* functions at one address that are tried */
+
+/* One function is another than it was: is it one that was there before? */
+static bool one_older(const struct hb_py_names *n, u32 pid, const struct hb_stack_trace *t, const u64 *codes,
+		      u32 n_codes, struct seen *s)
+{
+	for (u32 i = 0; i < n_codes; i++) {
+		u32 id = latest(n, pid, codes[i]);
+
+		for (u32 k = 0; id && k < OLDER_MAX; k++) {
+			const struct function *f = &n->functions[id - 1];
+
+			if (f->kernel_mark != s[i].mark && matches(t, s, i, f->kernel_mark)) {
+				s[i].id = id;
+				return true;
+			}
+			id = f->before;
+		}
+	}
+	return false;
+}
+
+/* A function that was known before and is still the same. */
+static u32 still(const struct hb_py_names *n, u32 pid, u64 code, const struct seen *s)
+{
+	u32 id = latest(n, pid, code);
+
+	return id && s->of && n->functions[id - 1].mark == mark_of(&s->code, s->name_hash) ? id : 0;
+}
+
+/* From the memory of process `from`: the process itself, or one that it was forked from. */
+static void see_from(struct hb_py_names *n, u32 from, u32 pid, const struct process *p,
+		     const struct hb_stack_trace *t, const u64 *codes, u32 n_codes, u32 *ids)
+{
+	struct seen s[HB_STACK_DEPTH];
+	bool same;
+
+	if (!read_codes(from, p, codes, n_codes, s))
 		return;
-	for (u32 i = 0; i < n_words && i < HB_STACK_DEPTH; i++) {
-		if (!HB_PY_CODE(words[i]))
+	same = matches(t, s, AS_READ, 0) || one_older(n, pid, t, codes, n_codes, s);
+	for (u32 i = 0; i < n_codes; i++) {
+		u32 id = s[i].id ? s[i].id : still(n, pid, codes[i], &s[i]);
+
+		/* In a stack that is not what the kernel saw at least one function is wrong: those count that
+		 * were there before. */
+		if (!id && same && s[i].of)
+			id = read_function(n, from, pid, codes[i], &s[i]);
+		ids[i] = ids[i] ? ids[i] : id;
+	}
+}
+
+/* What is known of code objects that cannot be read any more. */
+static void remember(const struct hb_py_names *n, u32 pid, const u64 *codes, u32 n_codes,
+		     const struct hb_stack_trace *t, u32 *ids)
+{
+	struct seen s[HB_STACK_DEPTH] = {0};
+
+	for (u32 i = 0; i < n_codes; i++) {
+		s[i].id = ids[i] ? ids[i] : latest(n, pid, codes[i]);
+		s[i].mark = s[i].id ? n->functions[s[i].id - 1].kernel_mark : 0;
+	}
+	if (!matches(t, s, AS_READ, 0) && !one_older(n, pid, t, codes, n_codes, s))
+		return;
+	for (u32 i = 0; i < n_codes; i++)
+		ids[i] = s[i].id;
+}
+
+static const struct process *process_of(const struct hb_py_names *n, u32 pid)
+{
+	u64 at;
+
+	return hb_map__get(n->by_pid, pid, &at) ? &n->processes[at - 1] : NULL;
+}
+
+static bool all_found(const u32 *ids, u32 n)
+{
+	for (u32 i = 0; i < n; i++)
+		if (!ids[i])
+			return false;
+	return true;
+}
+
+#define ANCESTORS 4
+
+void hb_py_names__see(struct hb_py_names *n, u32 pid, const struct hb_stack_trace *t, u32 *ids)
+{
+	const struct process *p = process_of(n, pid), *owner = p;
+	u32 at[HB_STACK_DEPTH], found[HB_STACK_DEPTH] = {0}, n_codes = 0, from = pid;
+	u64 codes[HB_STACK_DEPTH];
+
+	memset(ids, 0, t->n * sizeof(*ids));
+	for (u32 i = 0; p && i < t->n && i < HB_STACK_DEPTH; i++) {
+		if (!HB_PY_CODE(t->ip[i]))
 			continue;
 		at[n_codes] = i;
-		codes[n_codes++] = HB_PY_CODE(words[i]);
+		codes[n_codes++] = HB_PY_CODE(t->ip[i]);
 	}
-	see_some(n, pid, &n->processes[p - 1], codes, n_codes, found);
+	/* A forked process may be gone; what it ran lies at the same place in its parent. */
+	for (u32 i = 0; i < ANCESTORS && owner && !all_found(found, n_codes); i++) {
+		see_from(n, from, pid, p, t, codes, n_codes, found);
+		from = owner->parent;
+		owner = from ? process_of(n, from) : NULL;
+	}
+	if (!all_found(found, n_codes))
+		remember(n, pid, codes, n_codes, t, found);
 	for (u32 i = 0; i < n_codes; i++)
 		ids[at[i]] = found[i];
 }

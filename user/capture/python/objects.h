@@ -22,8 +22,9 @@ u8 *hb_py_object__bytes(u32 pid, const struct hb_py_offsets *o, u64 addr, u32 *s
 
 /* What is of interest in a code object. */
 struct hb_py_code {
-	u64 type, file, name, lines;
-	u32 firstline, units; /* units: code units, 0 before 3.11 */
+	u64 type, file, name, lines; /* name: the qualified one where there is one */
+	u64 func_name;		     /* the plain one */
+	u32 firstline, units;	     /* units: code units, 0 before 3.11 */
 };
 /* Bytes of a code object that have to be read for it. */
 size_t hb_py_code__bytes(const struct hb_py_offsets *o);

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "capture/target/target.h"
-#include "schema/python.h"
+#include "schema/wire.h"
 
 /* ---- how a CPython is laid out ---- */
 
@@ -71,6 +71,7 @@ struct hb_py_runtime {
 	enum hb_py_state state;
 	char why[256];	/* a sentence, when not ready */
 	char note[160]; /* a sentence, "" when there is nothing to note */
+	u32 wrong;	/* times in a row that its frames made no sense */
 	u32 threads;	/* with a thread state, when it was looked at last */
 	u64 file;	/* inode */
 	u64 address;	/* of _PyRuntime */
@@ -110,10 +111,10 @@ void hb_py_names__free(struct hb_py_names *n);
 int hb_py_names__process(struct hb_py_names *n, u32 pid, const struct hb_python *py);
 /* The child is read as the parent is until more is known of it. */
 int hb_py_names__fork(struct hb_py_names *n, u32 parent, u32 child);
-/* Reads the code objects of a stack's words (schema/python.h) while they are there: ids[i] is the function of
- * words[i], 0 when it could not be read. A code object that was read before is looked at again: another may
- * lie there by now. */
-void hb_py_names__see(struct hb_py_names *n, u32 pid, const u64 *words, u32 n_words, u32 *ids);
+/* Reads the code objects of a stack (schema/python.h) while they are there: ids[i] is the function of frame
+ * i, 0 when it is not known. The stack's hash tells whether what is read is what the kernel saw: where a
+ * function was replaced by another meanwhile it is not named, unless it had been read before. */
+void hb_py_names__see(struct hb_py_names *n, u32 pid, const struct hb_stack_trace *t, u32 *ids);
 /* Where instruction at2 (HB_PY_AT2) of a function is; false for id 0. */
 bool hb_py_names__place(const struct hb_py_names *n, u32 id, u32 at2, struct hb_py_place *out);
 /* How the first interpreter of a process is laid out; NULL: not known. Until the next process(). */

@@ -265,7 +265,8 @@ static void describe_version(const struct hb_py_runtime *r, char *buf, size_t si
 	if (r->exact)
 		snprintf(micro, sizeof(micro), ".%u", r->micro);
 	if (r->minor)
-		snprintf(buf, size, "Python %u.%u%s%s", r->major, r->minor, micro, r->free_threaded ? "t" : "");
+		snprintf(buf, size, "Python %u.%u%s%s", r->major, r->minor, micro,
+			 r->free_threaded ? "t" : "");
 	else
 		snprintf(buf, size, "Python");
 }
@@ -278,8 +279,8 @@ const char *hb_py_runtime__describe(const struct hb_py_runtime *r, char *buf, si
 	if (r->state == HB_PY_READY)
 		describe_ready(r, what, sizeof(what));
 	else
-		snprintf(what, sizeof(what), "%s: %s", r->state == HB_PY_WAITING ? "no stacks yet" : "no stacks",
-			 r->why);
+		snprintf(what, sizeof(what), "%s: %s",
+			 r->state == HB_PY_WAITING ? "no stacks yet" : "no stacks", r->why);
 	snprintf(buf, size, "%s in %s: %s%s%s", version, r->path, what, r->note[0] ? "; " : "", r->note);
 	return hb_text__clean(buf);
 }
@@ -296,6 +297,8 @@ static bool slot_found(u32 pid, struct hb_py_runtime *r, u64 *states)
 	}
 	return false;
 }
+
+#define WRONG_MAX 5
 
 static void update_one(u32 pid, struct hb_py_runtime *r, u64 *states)
 {
@@ -316,6 +319,10 @@ static void update_one(u32 pid, struct hb_py_runtime *r, u64 *states)
 		snprintf(r->why, sizeof(r->why), "none of its threads runs Python code");
 		break;
 	default:
+		/* Frames change while they are read: once is no proof. */
+		snprintf(r->why, sizeof(r->why), "its frames make no sense: %s", why);
+		if (++r->wrong < WRONG_MAX)
+			break;
 		refuse(r, "%s: its frames are not laid out as in Python 3.%u%s elsewhere: %s", r->path,
 		       r->minor, r->free_threaded ? "t" : "", why);
 	}

@@ -90,33 +90,40 @@ static u32 behind(u32 pid, const struct voter *v, struct candidate *c, u32 max)
 	return n;
 }
 
-static bool agrees(u32 pid, const struct voter *v, const struct candidate *c)
+/* The place leads to a state of this thread: it may have several, of which it uses one at a time (one for
+ * each of the interpreters that it has been in). */
+static bool agrees(u32 pid, const struct hb_py_offsets *o, const struct voter *v, const struct candidate *c)
 {
-	u64 at = v->area[c->slot / 8];
+	u64 at = v->area[c->slot / 8], self;
 
-	if (c->inner >= 0 && !hb_py_memory__word(pid, at + (u64)c->inner, &at))
+	if (c->inner >= 0 && (!at || !hb_py_memory__word(pid, at + (u64)c->inner, &at)))
 		return false;
-	return at == v->state;
+	return at && hb_py_memory__word(pid, at + o->walk.thread_id, &self) && self == v->self;
+}
+
+static bool all_agree(u32 pid, const struct hb_py_offsets *o, const struct voter *v, u32 n,
+		      const struct candidate *c)
+{
+	for (u32 i = 0; i < n; i++)
+		if (!agrees(pid, o, &v[i], c))
+			return false;
+	return true;
 }
 
 bool hb_py_threads__slot(u32 pid, struct hb_py_runtime *r, const u64 *states, u32 n)
 {
 	static __thread struct voter voters[MAX_VOTERS];
 	struct candidate c[MAX_CANDIDATES];
-	u32 n_voters = 0, n_c;
+	u32 n_voters = 0, n_c = 0;
 
 	for (u32 i = 0; i < n && n_voters < MAX_VOTERS; i++)
 		n_voters += read_voter(pid, &r->off, states[i], &voters[n_voters]);
-	if (!n_voters)
-		return false;
-	n_c = direct(&voters[0], c, MAX_CANDIDATES);
-	n_c += n_c ? 0 : behind(pid, &voters[0], c, MAX_CANDIDATES);
+	for (u32 i = 0; i < n_voters; i++)
+		n_c += direct(&voters[i], c + n_c, MAX_CANDIDATES - n_c);
+	for (u32 i = 0; i < n_voters && !n_c; i++)
+		n_c = behind(pid, &voters[i], c, MAX_CANDIDATES);
 	for (u32 i = 0; i < n_c; i++) {
-		u32 votes = 1;
-
-		while (votes < n_voters && agrees(pid, &voters[votes], &c[i]))
-			votes++;
-		if (votes < n_voters)
+		if (!all_agree(pid, &r->off, voters, n_voters, &c[i]))
 			continue;
 		r->off.walk.slot = c[i].slot;
 		r->off.walk.slot_inner = c[i].inner;

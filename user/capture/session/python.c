@@ -18,9 +18,16 @@
 
 /* A Python stack, as it was read when it was first seen. */
 struct py_stack {
-	u32 n, state;
-	u32 ids[]; /* functions; 0: unknown; then n words of 8 bytes follow, aligned: see words_of() */
+	struct hb_stack_trace *trace; /* its first n words only */
+	u32 ids[];		      /* functions; 0: unknown */
 };
+
+static void free_stack(struct py_stack *k)
+{
+	if (k)
+		free(k->trace);
+	free(k);
+}
 
 struct hb_session_python {
 	pthread_mutex_t lock; /* names and stacks: the pump fills, the end reads; processes come by control */
@@ -54,7 +61,7 @@ void hb_session_python__free(struct hb_session *s)
 	if (!p)
 		return;
 	while (p->stacks && hb_map__next(p->stacks, &pos, &key, &at))
-		free((void *)(uintptr_t)at);
+		free_stack((void *)(uintptr_t)at);
 	hb_map__free(p->stacks);
 	hb_py_names__free(p->names);
 	free(p);
@@ -128,41 +135,55 @@ void hb_session_python__tick(struct hb_session *s)
 
 /* ---- stacks, on the pump ---- */
 
-static u64 *words_of(const struct py_stack *k)
-{
-	return (u64 *)(uintptr_t)(k->ids + (k->n + 1) / 2 * 2);
-}
-
 static struct py_stack *read_stack(struct hb_session *s, u32 pid, u32 python)
 {
 	struct hb_stack_trace t;
+	size_t size;
 	struct py_stack *k;
 
 	if (!hb_bpf__trace(s->bpf, python, &t) || !t.n)
 		return NULL;
-	k = malloc(sizeof(*k) + (t.n + 1) / 2 * 2 * sizeof(u32) + t.n * sizeof(u64));
-	if (!k)
+	size = offsetof(struct hb_stack_trace, ip) + t.n * sizeof(*t.ip);
+	k = calloc(1, sizeof(*k) + t.n * sizeof(u32));
+	if (k)
+		k->trace = malloc(size);
+	if (!k || !k->trace) {
+		free_stack(k);
 		return NULL;
-	k->n = t.n;
-	k->state = t.state;
-	memcpy(words_of(k), t.ip, t.n * sizeof(u64));
-	hb_py_names__see(s->python->names, pid, t.ip, t.n, k->ids);
+	}
+	memcpy(k->trace, &t, size);
+	hb_py_names__see(s->python->names, pid, k->trace, k->ids);
 	return k;
+}
+
+static void see(struct hb_session *s, u32 pid, u32 python)
+{
+	struct hb_session_python *p = s->python;
+	u64 *slot;
+
+	pthread_mutex_lock(&p->lock);
+	slot = hb_map__slot(p->stacks, (u64)pid << 32 | python, NULL);
+	if (slot && !*slot)
+		*slot = (u64)(uintptr_t)read_stack(s, pid, python);
+	pthread_mutex_unlock(&p->lock);
+}
+
+static void on_news(const struct hb_wire *w, const void *payload, void *arg)
+{
+	see(arg, w->pid, ((const struct hb_py_stack_news *)payload)->id);
+}
+
+int hb_session_python__subscribe(struct hb_session *s)
+{
+	return s->python ? hb_collect__divert(s->collect, HB_WIRE_PY_STACK, on_news, s) : 0;
 }
 
 void hb_session_python__seen(struct hb_session *s, u32 pid, u32 raw)
 {
-	struct hb_session_python *p = s->python;
 	struct hb_stack_pair pair;
-	u64 *slot;
 
-	if (!p || !hb_bpf__pair(s->bpf, raw, &pair) || !pair.python)
-		return;
-	pthread_mutex_lock(&p->lock);
-	slot = hb_map__slot(p->stacks, (u64)pid << 32 | pair.python, NULL);
-	if (slot && !*slot)
-		*slot = (u64)(uintptr_t)read_stack(s, pid, pair.python);
-	pthread_mutex_unlock(&p->lock);
+	if (s->python && hb_bpf__pair(s->bpf, raw, &pair) && pair.python)
+		see(s, pid, pair.python);
 }
 
 bool hb_session_python__function(struct hb_session *s, u32 pid, u64 code, struct hb_py_place *out, u64 *name,
@@ -191,7 +212,7 @@ bool hb_session_python__function(struct hb_session *s, u32 pid, u64 code, struct
 static u32 location(struct hb_session *s, const struct py_stack *k, u32 i)
 {
 	struct hb_loc loc = {.lang = HB_LANG_PYTHON};
-	u64 word = words_of(k)[i];
+	u64 word = k->trace->ip[i];
 	struct hb_py_place at;
 
 	if (hb_py_names__place(s->python->names, k->ids[i], HB_PY_AT2(word), &at)) {
@@ -211,12 +232,12 @@ static void read_again(struct hb_session *s, u32 pid, struct py_stack *k)
 	u32 ids[HB_STACK_DEPTH];
 	bool missing = false;
 
-	for (u32 i = 0; i < k->n; i++)
-		missing |= !k->ids[i] && HB_PY_CODE(words_of(k)[i]);
+	for (u32 i = 0; i < k->trace->n; i++)
+		missing |= !k->ids[i] && HB_PY_CODE(k->trace->ip[i]);
 	if (!missing)
 		return;
-	hb_py_names__see(s->python->names, pid, words_of(k), k->n, ids);
-	for (u32 i = 0; i < k->n; i++)
+	hb_py_names__see(s->python->names, pid, k->trace, ids);
+	for (u32 i = 0; i < k->trace->n; i++)
 		k->ids[i] = k->ids[i] ? k->ids[i] : ids[i];
 }
 
@@ -234,10 +255,10 @@ u32 hb_session_python__frames(struct hb_session *s, u32 pid, u32 python, struct 
 	if (!s->python || !hb_map__get(s->python->stacks, (u64)pid << 32 | python, &at) || !at)
 		return 0;
 	k = (struct py_stack *)(uintptr_t)at;
-	*state = k->state <= HB_TRACE_BROKEN ? states[k->state] : HB_STACK_BROKEN;
+	*state = k->trace->state <= HB_TRACE_BROKEN ? states[k->trace->state] : HB_STACK_BROKEN;
 	read_again(s, pid, k);
-	for (u32 i = 0; i < k->n; i++) {
-		u64 word = words_of(k)[i];
+	for (u32 i = 0; i < k->trace->n; i++) {
+		u64 word = k->trace->ip[i];
 
 		if (!HB_PY_CODE(word)) {
 			if (n)

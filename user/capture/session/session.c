@@ -145,8 +145,9 @@ static int open_window(struct hb_session *s, struct hb_error *e)
 	s->collect = hb_collect__new(&co, e);
 	if (!s->collect)
 		return e->err;
-	return hb_session__subscribe(s) || hb_fd_watch__subscribe(s) ? hb_error__nomem(e, "subscriptions")
-								     : 0;
+	return hb_session__subscribe(s) || hb_fd_watch__subscribe(s) || hb_session_python__subscribe(s)
+		   ? hb_error__nomem(e, "subscriptions")
+		   : 0;
 }
 
 /* Nothing to probe is a window without accelerator calls; a kernel that lets nothing be probed is no
