@@ -113,7 +113,7 @@ static __always_inline u64 py_coroutine(const struct hb_stack_scratch *s, const 
  * scratch, as the stacks of all functions together are little. */
 static __always_inline u64 py_mark(struct hb_stack_scratch *s, const struct hb_py_walk *w, u64 code)
 {
-	bpf_probe_read_user(s->parts, 16, (void *)(code + w->code_parts));
+	bpf_probe_read_user(s->parts, 16, (void *)(code + w->code_name - 8));
 	bpf_probe_read_user(&s->parts[2], 8, (void *)(s->parts[1] + w->str_hash));
 	return s->parts[2] ^ s->parts[0];
 }

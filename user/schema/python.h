@@ -28,7 +28,7 @@ struct hb_py_walk {
 	u16 owner;	/* a byte; 0: there is none */
 	u16 entry;	/* a byte: it was entered from C (3.11); 0: there is none */
 	u16 code_bytes; /* in a code object: the first instruction */
-	u16 code_parts; /* its file's and its name's address, one after the other ... */
+	u16 code_name;	/* its name; the word before it is its file ... */
 	u16 str_hash;	/* ... and of the name, its hash: by these code objects that lay at one address differ
 			 */
 	u8 lasti_bytes; /* bytes per unit of f_lasti */

@@ -373,9 +373,26 @@ static bool all_found(const u32 *ids, u32 n)
 	return true;
 }
 
+void hb_py_names__see(struct hb_py_names *n, u32 pid, const u64 *words, u32 n_words, u32 *ids)
+{
+	const struct process *p = process_of(n, pid);
+	struct seen s;
+
+	for (u32 i = 0; i < n_words; i++) {
+		u64 code = HB_PY_CODE(words[i]);
+
+		ids[i] = 0;
+		if (!p || !code || !read_codes(pid, p, &code, 1, &s))
+			continue;
+		ids[i] = still(n, pid, code, &s);
+		if (!ids[i] && s.of)
+			ids[i] = read_function(n, pid, pid, code, &s);
+	}
+}
+
 #define ANCESTORS 4
 
-void hb_py_names__see(struct hb_py_names *n, u32 pid, const struct hb_stack_trace *t, u32 *ids)
+void hb_py_names__see_stack(struct hb_py_names *n, u32 pid, const struct hb_stack_trace *t, u32 *ids)
 {
 	const struct process *p = process_of(n, pid), *owner = p;
 	u32 at[HB_STACK_DEPTH], found[HB_STACK_DEPTH] = {0}, n_codes = 0, from = pid;

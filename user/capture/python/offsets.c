@@ -202,7 +202,7 @@ static int take(const u64 *w, const struct layout *l, struct hb_py_offsets *o)
 	k->instr = (u16)w[l->instr];
 	k->owner = (u16)w[l->owner];
 	k->code_bytes = (u16)w[l->code_bytes];
-	k->code_parts = o->code_file;
+	k->code_name = o->code_name;
 	k->str_hash = o->str_length + 8;
 	k->frame_size = frame_bytes(k);
 	return k->frame_size <= HB_PY_BLOCK ? 0 : -EINVAL;

@@ -114,7 +114,9 @@ int hb_py_names__fork(struct hb_py_names *n, u32 parent, u32 child);
 /* Reads the code objects of a stack (schema/python.h) while they are there: ids[i] is the function of frame
  * i, 0 when it is not known. The stack's hash tells whether what is read is what the kernel saw: where a
  * function was replaced by another meanwhile it is not named, unless it had been read before. */
-void hb_py_names__see(struct hb_py_names *n, u32 pid, const struct hb_stack_trace *t, u32 *ids);
+void hb_py_names__see_stack(struct hb_py_names *n, u32 pid, const struct hb_stack_trace *t, u32 *ids);
+/* The same of single words, as the code objects are now. */
+void hb_py_names__see(struct hb_py_names *n, u32 pid, const u64 *words, u32 n_words, u32 *ids);
 /* Where instruction at2 (HB_PY_AT2) of a function is; false for id 0. */
 bool hb_py_names__place(const struct hb_py_names *n, u32 id, u32 at2, struct hb_py_place *out);
 /* How the first interpreter of a process is laid out; NULL: not known. Until the next process(). */

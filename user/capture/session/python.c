@@ -152,7 +152,7 @@ static struct py_stack *read_stack(struct hb_session *s, u32 pid, u32 python)
 		return NULL;
 	}
 	memcpy(k->trace, &t, size);
-	hb_py_names__see(s->python->names, pid, k->trace, k->ids);
+	hb_py_names__see_stack(s->python->names, pid, k->trace, k->ids);
 	return k;
 }
 
@@ -236,7 +236,7 @@ static void read_again(struct hb_session *s, u32 pid, struct py_stack *k)
 		missing |= !k->ids[i] && HB_PY_CODE(k->trace->ip[i]);
 	if (!missing)
 		return;
-	hb_py_names__see(s->python->names, pid, k->trace, ids);
+	hb_py_names__see_stack(s->python->names, pid, k->trace, ids);
 	for (u32 i = 0; i < k->trace->n; i++)
 		k->ids[i] = k->ids[i] ? k->ids[i] : ids[i];
 }
