@@ -17,6 +17,7 @@
 #include "python.bpf.h"
 #include <bpf/bpf_endian.h>
 #include "channel.bpf.h"
+#include "gil.bpf.h"
 
 /* Sleeps shorter than this give no record. */
 const volatile u64 hb_offcpu_min_ns = 0;
@@ -109,6 +110,8 @@ static __always_inline void switch_out(void *ctx, struct task_struct *prev, bool
 	if (hb_offcpu_stacks)
 		sleep_walk(ctx, s, &r);
 	s->out = bpf_ktime_get_ns();
+	hb_gil__out(prev, s->chan.kind == HB_CHAN_FUTEX ? s->chan.id : 0, s->out,
+		    s->state == HB_TSTATE_RUNNING, s->stack);
 }
 
 static __always_inline u64 sleep_ready(const struct hb_sleep *s, u64 now, u64 dur)
@@ -161,6 +164,7 @@ static __always_inline void switch_in(struct task_struct *next)
 	now = bpf_ktime_get_ns();
 	if (now - s->out >= hb_offcpu_min_ns)
 		sleep_emit(next, s, now, 0);
+	hb_gil__in(next, now);
 	s->out = 0;
 	s->wake = 0;
 }
@@ -244,6 +248,7 @@ static __always_inline void edge_begin(struct task_struct *t)
 	s->before = 1;
 	hb_channel__of(t, &r, &s->chan);
 	s->out = hb_calls_from;
+	hb_gil__before(t, s->chan.kind == HB_CHAN_FUTEX ? s->chan.id : 0, s->out);
 }
 
 /* Still off the CPU at the end: the record says so, and counts up to there. */
@@ -252,6 +257,7 @@ static __always_inline void edge_end(struct task_struct *t)
 	struct hb_sleep *s = bpf_task_storage_get(&sleeps, t, 0, 0);
 	u64 end = hb_calls_until;
 
+	hb_gil__end(t, end);
 	if (!s || !s->out || s->out >= end)
 		return;
 	if (s->wake > end)

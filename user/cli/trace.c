@@ -23,6 +23,7 @@ enum key {
 	KEY_CALLS,
 	KEY_PY_HOOK,
 	KEY_EVERY,
+	KEY_EXCEPTIONS,
 	KEY_PROBES,
 	KEY_FORCE,
 	KEY_BUFFER,
@@ -77,6 +78,10 @@ static const struct argp_option options[] = {
     {"stacks-every", KEY_EVERY, "CLASS=N,..", 0,
      "Python stack with every N-th accelerator call of a class, 0 = none (default: with each); CLASS as in "
      "`probes list`, or all",
+     3},
+    {"exceptions", KEY_EXCEPTIONS, "off|types|hash|text", 0,
+     "Python's exceptions, and C++'s in Python programs: class and place (default), with a hash or the begin "
+     "of the message",
      3},
     {"probes", KEY_PROBES, "FILE", 0, "further probe table; may be repeated", 3},
     {"frequency", 'F', "HZ", 0, "CPU samples per second and CPU, 0 = none (default 99)", 3},
@@ -159,6 +164,7 @@ static int parse_recorded(int key, char *arg, struct args *a)
 {
 	static const char *const layers[] = {"auto", "runtime", "driver", "both"};
 	static const char *const python[] = {"off", "stacks", "calls"};
+	static const char *const exceptions[] = {"off", "types", "hash", "text"};
 	static const char *const calls[] = {"none", "blocking", "all"};
 	static const char *const hooks[] = {"off", "eval_frame", "eval_frame!"};
 	int i;
@@ -184,6 +190,10 @@ static int parse_recorded(int key, char *arg, struct args *a)
 		i = choice(arg, hooks, 3);
 		a->o.py_hook = (enum hb_py_hook_mode)i;
 		return i < 0 ? bad(a, "--py-hook", arg, "off, eval_frame or eval_frame!") : 0;
+	case KEY_EXCEPTIONS:
+		i = choice(arg, exceptions, 4);
+		a->o.exceptions = (enum hb_exceptions)i;
+		return i < 0 ? bad(a, "--exceptions", arg, "off, types, hash or text") : 0;
 	case KEY_EVERY:
 		return parse_every(arg, a->o.stacks_every)
 			   ? bad(a, "--stacks-every", arg, "a list such as launch=10,copy=0 or all=100")
@@ -404,6 +414,7 @@ static int run(int argc, char **argv)
 	struct args a = {.o = {.duration = 30000000000ULL,
 			       .syscalls = HB_SYSCALLS_BLOCKING,
 			       .python = HB_PYTHON_STACKS,
+			       .exceptions = HB_EXCEPTIONS_TYPES,
 			       .freq = 99},
 			 .strict = -1};
 	int rc;

@@ -80,7 +80,7 @@ static void *call_once(void *arg)
 static bool hit_from_a_thread(void)
 {
 	u64 offset = hb_trial__offset(), cookie = 0;
-	struct hb_places at = {&offset, &cookie, 1};
+	struct hb_places at = {.offsets = &offset, .cookies = &cookie, .n = 1};
 	int map = -1, link, prog = hb_trial__load(true, &map);
 	bool hit = false;
 	pthread_t t;

@@ -78,10 +78,11 @@ struct hb_plan_opts {
 	bool no_returns; /* entry-only everywhere */
 };
 
-struct hb_site {    /* one place to attach in one file */
-	u32 probe;  /* id: index of array `probes`, row of the window's probe table, attach cookie */
-	u64 offset; /* file offset */
-	bool ret;   /* with a return probe */
+struct hb_site {     /* one place to attach in one file */
+	u32 probe;   /* id: index of array `probes`, row of the window's probe table, attach cookie */
+	u64 offset;  /* file offset */
+	u64 counter; /* of a USDT probe: what turns it on, file offset; 0: none */
+	bool ret;    /* with a return probe */
 	const struct hb_row *row;
 	char *symbol;
 };

@@ -86,6 +86,14 @@ static void configure_python(struct hb_bpf *b, const struct hb_session_opts *o)
 	bpf_map__set_max_entries(b->skel->maps.py_processes, on ? HB_MAX_TARGETS : 1);
 	if (!hb_session__wants_calls(o))
 		bpf_map__set_max_entries(b->skel->maps.py_functions, 1);
+	b->skel->rodata->hb_gil = on;
+	b->skel->rodata->hb_exceptions = on && o->exceptions != HB_EXCEPTIONS_OFF;
+	b->skel->rodata->hb_messages = o->exceptions == HB_EXCEPTIONS_TEXT   ? HB_PY_MESSAGES_TEXT
+				       : o->exceptions == HB_EXCEPTIONS_HASH ? HB_PY_MESSAGES_HASH
+									     : HB_PY_MESSAGES_NONE;
+	bpf_map__set_max_entries(b->skel->maps.py_events, on ? HB_MAX_TARGETS : 1);
+	bpf_map__set_max_entries(b->skel->maps.py_raises,
+				 on && o->exceptions != HB_EXCEPTIONS_OFF ? HB_PY_RAISES : 1);
 }
 
 static void configure(struct hb_bpf *b, const struct hb_session_opts *o, u64 bytes)
@@ -266,6 +274,16 @@ u64 hb_bpf__open_python_calls(const struct hb_bpf *b)
 	return hb_probes__open_calls(bpf_map__fd(b->skel->maps.open_pycalls));
 }
 
+struct hb_attach_ops hb_bpf__py_events(const struct hb_bpf *b)
+{
+	return (struct hb_attach_ops){
+	    .entry_multi = prog_fd(b, HB_PROG_PY_EVENT_MULTI),
+	    .ret_multi = prog_fd(b, HB_PROG_PY_EVENT_END_MULTI),
+	    .entry_single = prog_fd(b, HB_PROG_PY_EVENT),
+	    .ret_single = prog_fd(b, HB_PROG_PY_EVENT_END),
+	};
+}
+
 int hb_bpf__sample_prog(const struct hb_bpf *b)
 {
 	return prog_fd(b, HB_PROG_SAMPLE);
@@ -294,6 +312,27 @@ int hb_bpf__set_python(struct hb_bpf *b, u32 pid, const struct hb_py_process *cf
 	if (!cfg)
 		return bpf_map_delete_elem(fd, &pid) && errno != ENOENT ? -errno : 0;
 	return bpf_map_update_elem(fd, &pid, cfg, BPF_ANY) ? -errno : 0;
+}
+
+int hb_bpf__set_py_events(struct hb_bpf *b, u32 pid, const struct hb_py_events *e)
+{
+	return bpf_map_update_elem(bpf_map__fd(b->skel->maps.py_events), &pid, e, BPF_ANY) ? -errno : 0;
+}
+
+void hb_bpf__each_raise(const struct hb_bpf *b,
+			void (*fn)(const struct hb_py_raise_key *k, const struct hb_py_raise_count *c,
+				   void *arg),
+			void *arg)
+{
+	int fd = bpf_map__fd(b->skel->maps.py_raises);
+	struct hb_py_raise_key key, *last = NULL;
+	struct hb_py_raise_count count;
+
+	while (bpf_map_get_next_key(fd, last, &key) == 0) {
+		if (!bpf_map_lookup_elem(fd, &key, &count))
+			fn(&key, &count, arg);
+		last = &key;
+	}
 }
 
 /* All CPUs see a word within this time of its being written. */

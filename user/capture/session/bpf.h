@@ -10,6 +10,7 @@
 #include "capture/probes/probes.h"
 #include "capture/session/session.h"
 #include "schema/pycall.h"
+#include "schema/pyevents.h"
 
 struct hb_bpf;
 
@@ -28,6 +29,8 @@ int hb_bpf__set_call_site(struct hb_bpf *b, u32 cookie, const struct hb_py_call_
 /* What user space thinks of a function. */
 void hb_bpf__judge(struct hb_bpf *b, u32 pid, u64 code, const struct hb_py_function *f);
 u64 hb_bpf__open_python_calls(const struct hb_bpf *b);
+/* Programs for the events of Python: exceptions, collections. */
+struct hb_attach_ops hb_bpf__py_events(const struct hb_bpf *b);
 /* Program for CPU sampling. */
 int hb_bpf__sample_prog(const struct hb_bpf *b);
 
@@ -42,6 +45,13 @@ u64 hb_bpf__begin_calls(struct hb_bpf *b);
 u64 hb_bpf__end_calls(struct hb_bpf *b);
 /* Where Python is in a process; NULL: it has none. 0 or -errno. */
 int hb_bpf__set_python(struct hb_bpf *b, u32 pid, const struct hb_py_process *cfg);
+/* What is known of a process's Pythons for exceptions, GIL and collections. 0 or -errno. */
+int hb_bpf__set_py_events(struct hb_bpf *b, u32 pid, const struct hb_py_events *e);
+/* All exceptions counted. */
+void hb_bpf__each_raise(const struct hb_bpf *b,
+			void (*fn)(const struct hb_py_raise_key *k, const struct hb_py_raise_count *c,
+				   void *arg),
+			void *arg);
 /* Empties the set: from now on nothing is recorded. */
 void hb_bpf__clear_targets(struct hb_bpf *b);
 /* Process, scheduler and (--syscalls all) system call events. */

@@ -14,7 +14,9 @@ enum family {
 	FAMILY_SCHED,
 	FAMILY_SYSCALLS,
 	FAMILY_SAMPLE,
-	FAMILY_EDGE
+	FAMILY_EDGE,
+	FAMILY_PYTHON_MULTI,
+	FAMILY_PYTHON_SINGLE
 };
 
 /* By name; everything else is an event program that is always wanted. */
@@ -32,6 +34,10 @@ static const struct {
     {HB_PROG_PYCALL_RETURN_SINGLE, FAMILY_PYCALL_SINGLE},
     {HB_PROG_SAMPLE, FAMILY_SAMPLE},
     {HB_PROG_EDGE, FAMILY_EDGE},
+    {HB_PROG_PY_EVENT_MULTI, FAMILY_PYTHON_MULTI},
+    {HB_PROG_PY_EVENT_END_MULTI, FAMILY_PYTHON_MULTI},
+    {HB_PROG_PY_EVENT, FAMILY_PYTHON_SINGLE},
+    {HB_PROG_PY_EVENT_END, FAMILY_PYTHON_SINGLE},
     {"sched_switch", FAMILY_SCHED},
     {"sched_waking", FAMILY_SCHED},
     {"sys_enter", FAMILY_SYSCALLS},
@@ -57,6 +63,10 @@ static bool wanted(enum family f, const struct hb_session_opts *o, bool multi)
 		return multi && hb_session__wants_calls(o);
 	case FAMILY_PYCALL_SINGLE:
 		return !multi && hb_session__wants_calls(o);
+	case FAMILY_PYTHON_MULTI:
+		return multi && o->python != HB_PYTHON_OFF;
+	case FAMILY_PYTHON_SINGLE:
+		return !multi && o->python != HB_PYTHON_OFF;
 	case FAMILY_SCHED:
 	case FAMILY_EDGE:
 		return o->syscalls != HB_SYSCALLS_NONE;
@@ -74,7 +84,7 @@ void hb_bpf_programs__configure(struct bpf_program *p, const struct hb_session_o
 	enum family f = family_of(p);
 
 	bpf_program__set_autoload(p, wanted(f, o, multi));
-	if (f == FAMILY_UPROBE_MULTI || f == FAMILY_PYCALL_MULTI)
+	if (f == FAMILY_UPROBE_MULTI || f == FAMILY_PYCALL_MULTI || f == FAMILY_PYTHON_MULTI)
 		bpf_program__set_expected_attach_type(p, HB_UPROBE_MULTI);
 }
 

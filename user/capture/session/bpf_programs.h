@@ -17,6 +17,10 @@
 #define HB_PROG_PYCALL_RETURN_SINGLE "pycall_return"
 #define HB_PROG_SAMPLE		     "sample"
 #define HB_PROG_EDGE		     "window_edge"
+#define HB_PROG_PY_EVENT_MULTI	     "py_event_multi"
+#define HB_PROG_PY_EVENT_END_MULTI   "py_event_end_multi"
+#define HB_PROG_PY_EVENT	     "py_event"
+#define HB_PROG_PY_EVENT_END	     "py_event_end"
 
 struct bpf_program;
 

@@ -60,6 +60,7 @@ static void mark_dead(struct hb_session *s, u32 pid)
 	if (s->attach)
 		hb_attach__forget(s->attach, pid);
 	hb_session_pycalls__forget(s, pid);
+	hb_session_pyevents__forget(s, pid);
 }
 
 static void write_proc_row(struct hb_session *s, const struct proc_state *ps)
@@ -186,6 +187,7 @@ static int plan_and_attach(struct hb_session *s, struct hb_process *p, u64 born,
 		return err;
 	hb_resolve__learn(s->resolve, p->pid);
 	hb_session_python__look(s, find_proc(s, p->pid));
+	hb_session_pyevents__look(s, find_proc(s, p->pid));
 	/* A library that came later may have changed what is taken where: a function must not have two
 	 * probes.
 	 */

@@ -92,6 +92,7 @@ struct hb_session {
 	struct hb_fd_watch *fd_watch;
 	struct hb_session_python *python;   /* NULL: --python off */
 	struct hb_session_pycalls *pycalls; /* NULL: no Python calls */
+	struct hb_session_pyevents *pyevents;
 
 	struct stack_key *stacks; /* distinct stacks seen, appended by the pump under collect_lock */
 	u32 n_stacks, cap_stacks;
@@ -166,6 +167,19 @@ void hb_session_python__account(struct hb_session *s);
  * struct hb_py_function; 0 when it changed meanwhile. False: it cannot be read. */
 bool hb_session_python__function(struct hb_session *s, u32 pid, u64 code, struct hb_py_place *out, u64 *name,
 				 bool *qualified);
+
+/* ---- pyevents.c: exceptions, GIL, garbage collections ---- */
+
+struct hb_session_pyevents;
+int hb_session_pyevents__begin(struct hb_session *s, struct hb_error *e);
+void hb_session_pyevents__free(struct hb_session *s);
+/* Control thread: after hb_session_python__look(), and again when more is known of the process. */
+void hb_session_pyevents__look(struct hb_session *s, struct proc_state *ps);
+void hb_session_pyevents__forget(struct hb_session *s, u32 pid);
+void hb_session_pyevents__tick(struct hb_session *s);
+void hb_session_pyevents__detach(struct hb_session *s, u64 deadline);
+/* Records of what was only counted; after the flow has ended. */
+void hb_session_pyevents__account(struct hb_session *s);
 
 /* ---- pricing.c ---- */
 int hb_session__measure_prices(struct hb_session *s); /* fills s->prices; 0 or -errno */

@@ -128,8 +128,10 @@ void hb_session_python__tick(struct hb_session *s)
 
 		if (!ps->live || !ps->python || now > ps->python_until || !hb_python__waits(ps->python))
 			continue;
-		if (hb_python__update(ps->python))
+		if (hb_python__update(ps->python)) {
 			install(s, ps);
+			hb_session_pyevents__look(s, ps);
+		}
 	}
 }
 

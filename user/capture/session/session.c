@@ -220,6 +220,9 @@ static int attach(struct hb_session *s, struct hb_error *e)
 	s->attach = hb_attach__new(&ops);
 	if (!s->attach)
 		return hb_error__nomem(e, "links");
+	err = hb_session_pyevents__begin(s, e);
+	if (err)
+		return err;
 	/* Before the target's own probes, so that its first calls are not measured with ours. */
 	unpriced = hb_session__measure_prices(s) != 0;
 	t = hb_clock__now();
@@ -333,6 +336,7 @@ static void control(struct hb_session *s, const volatile int *stop, hb_progress_
 		hb_session__check_live(s);
 		hb_arrival__tick(s, false);
 		hb_session_python__tick(s);
+		hb_session_pyevents__tick(s);
 		report_progress(s, fn, arg);
 		if (now - flush >= FLUSH_NS) {
 			flush = now;
@@ -355,6 +359,7 @@ static void detach(struct hb_session *s)
 	hb_session_pycalls__detach(s, t + DETACH_NS);
 	if (s->attach)
 		hb_attach__detach(s->attach, t + DETACH_NS);
+	hb_session_pyevents__detach(s, t + DETACH_NS);
 	if (s->bpf)
 		hb_bpf__detach_events(s->bpf);
 	s->detach_ns = hb_clock__now() - t;
@@ -388,6 +393,7 @@ int hb_session__run(struct hb_session *s, const volatile int *stop, hb_progress_
 	detach(s);
 	hb_pump__stop(s);
 	end_at_cut(s);
+	hb_session_pyevents__account(s);
 	resolve_until = hb_clock__now() + (*stop >= 2 ? 0 : RESOLVE_NS);
 	hb_session__resolve_stacks(s, resolve_until);
 	hb_session__account(s);
@@ -423,6 +429,7 @@ void hb_session__free(struct hb_session *s)
 	hb_collect__free(s->collect);
 	hb_mmap_events__free(s->mmaps);
 	hb_attach__free(s->attach);
+	hb_session_pyevents__free(s);
 	hb_bpf__free(s->bpf);
 	hb_resolve__free(s->resolve);
 	hb_plan__free(s->plan);

@@ -13,6 +13,8 @@
 
 enum hb_python_mode { HB_PYTHON_OFF, HB_PYTHON_STACKS, HB_PYTHON_CALLS };
 enum hb_py_hook_mode { HB_PY_HOOK_OFF, HB_PY_HOOK_EVAL_FRAME, HB_PY_HOOK_FORCED };
+/* What is kept of exceptions' messages; off: no exceptions at all. */
+enum hb_exceptions { HB_EXCEPTIONS_OFF, HB_EXCEPTIONS_TYPES, HB_EXCEPTIONS_HASH, HB_EXCEPTIONS_TEXT };
 enum hb_syscalls { HB_SYSCALLS_NONE, HB_SYSCALLS_BLOCKING, HB_SYSCALLS_ALL };
 
 struct hb_session_opts {
@@ -27,6 +29,7 @@ struct hb_session_opts {
 	    *calls; /* functions whose calls are recorded; none: all, with HB_PYTHON_CALLS */
 	u32 n_calls;
 	enum hb_py_hook_mode py_hook;
+	enum hb_exceptions exceptions;
 	u32 stacks_every[HB_CLASS_COUNT]; /* Python stack with every n-th call of a class; 0: none */
 	const char *const *probe_files;	  /* --probes, NULL-terminated; NULL: none */
 	unsigned freq;			  /* CPU samples per second and CPU; 0 = off */

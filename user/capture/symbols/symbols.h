@@ -30,6 +30,19 @@ bool hb_elf__vaddr(const struct hb_elf *f, u64 offset, u64 *vaddr);
 /* Virtual address and size of a section; false when there is none. */
 bool hb_elf__section(const struct hb_elf *f, const char *name, u64 *vaddr, u64 *size);
 
+/* A static tracepoint (USDT). */
+struct hb_usdt {
+	u64 offset;    /* in the file */
+	u64 counter;   /* in the file: what turns it on; 0: always on */
+	char args[96]; /* "-4@112(%rsp) 8@%rax" */
+};
+/* The n-th place of that name, from 0; false when there is none. */
+bool hb_elf__usdt(const struct hb_elf *f, const char *provider, const char *name, unsigned nth,
+		  struct hb_usdt *out);
+/* Where the first argument is: in a register (which word of struct pt_regs), or, `deref`, in memory `disp`
+ * bytes from where it points. False when it is none of these. */
+bool hb_usdt__place(const char *args, unsigned *reg, bool *deref, int *disp);
+
 /* A DT_NEEDED entry whose name matches the glob, e.g. "libcudart*". */
 bool hb_elf__needs(const struct hb_elf *f, const char *glob);
 
