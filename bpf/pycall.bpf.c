@@ -7,7 +7,7 @@
  * Patterns of names cannot be matched here, so user space judges each function once. Until it has, calls are
  * sent as messages, from which it makes the records: no call is lost for the time that takes.
  */
-#include "python.bpf.h"
+#include "pyfields.bpf.h"
 #include "schema/pycall.h"
 
 /* As many returns of a thread as the kernel follows (MAX_URETPROBE_DEPTH): what is entered deeper does not
@@ -83,10 +83,21 @@ struct subject {
 	const struct hb_py_call_site *site;
 	const struct hb_py_walk *walk;
 	u64 frame, code;
-	u32 func, judged;
+	u32 func, judged, fields;
 };
 
-/* The function's code object; 0 when the frame is none of Python's. */
+#define HB_CO_GENERATORS 0x2a0 /* flags of code: generator, coroutine, both */
+
+/* From 3.11 on a frame that only makes a generator is run as well; from then on the generator owns it. */
+static __always_inline bool makes_generator(const struct hb_py_walk *w, u64 code)
+{
+	u32 flags = 0;
+
+	bpf_probe_read_user(&flags, sizeof(flags), (void *)(code + w->code_flags));
+	return flags & HB_CO_GENERATORS;
+}
+
+/* The function's code object; 0 when the frame is none of Python's, or no call of one. */
 static __always_inline u64 code_of(const struct hb_py_walk *w, u64 frame)
 {
 	u8 owner = 0;
@@ -95,11 +106,14 @@ static __always_inline u64 code_of(const struct hb_py_walk *w, u64 frame)
 	if (!py_read(&code, frame + w->code))
 		return 0;
 	code &= ~(u64)w->tag;
-	if (code == w->none)
+	if (!code || code == w->none)
 		return 0;
-	if (w->owner)
-		bpf_probe_read_user(&owner, sizeof(owner), (void *)(frame + w->owner));
-	return w->owner && owner >= w->shim_owner ? 0 : code;
+	if (!w->gen_owner)
+		return code;
+	bpf_probe_read_user(&owner, sizeof(owner), (void *)(frame + w->gen_owner));
+	if (owner >= w->shim_owner || (owner != 1 && makes_generator(w, code)))
+		return 0;
+	return code;
 }
 
 /* True when calls of it are recorded, as far as is known here. */
@@ -115,6 +129,7 @@ static __always_inline bool judge(struct subject *s, u32 tgid)
 		return true;
 	s->judged = true;
 	s->func = f->func;
+	s->fields = f->flags & HB_PY_FUNCTION_FIELDS;
 	return f->flags & HB_PY_FUNCTION_RECORD;
 }
 
@@ -184,6 +199,8 @@ static __always_inline int ended(struct pt_regs *ctx)
 
 	if (!in_window(t.ts) || !hb_target__is(t.id >> 32) || !subject(&s, ctx, t.id >> 32))
 		return 0;
+	if (s.fields)
+		hb_py_fields(t.id >> 32, s.code, s.frame, t.ts);
 	t.code = s.code;
 	t.func = s.func;
 	t.judged = s.judged;
@@ -281,6 +298,8 @@ static __always_inline int begun(struct pt_regs *ctx)
 
 	if (!in_window(t.ts) || !hb_target__is(t.id >> 32) || !subject(&s, ctx, t.id >> 32))
 		return 0;
+	if (s.fields)
+		hb_py_fields(t.id >> 32, s.code, s.frame, t.ts);
 	if (s.site->timed && returns() && push(ctx, &s, t.ts))
 		return 0;
 	t.code = s.code;

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "capture/session/session.h"
 #include "cli/args.h"
+#include "capture/python/field.h"
 #include "cli/cli.h"
 #include "cli/target_args.h"
 
@@ -21,6 +22,8 @@ enum key {
 	KEY_SYSCALLS,
 	KEY_PYTHON,
 	KEY_CALLS,
+	KEY_FIELD,
+	KEY_STRINGS,
 	KEY_PY_HOOK,
 	KEY_EVERY,
 	KEY_EXCEPTIONS,
@@ -37,6 +40,7 @@ struct args {
 	const char *tables[MAX_TABLES + 1];
 	unsigned n_tables;
 	struct hb_py_pattern calls[MAX_PATTERNS];
+	struct hb_py_field fields[HB_PY_FIELDS];
 	double strict; /* share of loss allowed; negative: not asked */
 	bool quiet;
 	struct hb_error error;
@@ -68,6 +72,14 @@ static const struct argp_option options[] = {
      "as "
      "'*:Scheduler.schedule'; may be repeated",
      3},
+    {"field", KEY_FIELD, "'[FILE:]NAME PATH'", 0,
+     "read a field of a Python object in each call of these functions: a variable, attributes from there, "
+     "and "
+     "what is expected (str, int, float, bool, len), such as '*:EngineCore.step self.scheduler.running:len'; "
+     "may be repeated",
+     3},
+    {"capture-strings", KEY_STRINGS, NULL, 0,
+     "keep texts that --field reads (64 bytes of each); else only a hash of this window", 3},
     {"py-hook", KEY_PY_HOOK, "off|eval_frame|eval_frame!", 0,
      "eval_frame: let Python 3.11 and later run each call through the function that is probed, by a word in "
      "its "
@@ -186,6 +198,13 @@ static int parse_recorded(int key, char *arg, struct args *a)
 		if (a->o.n_calls == MAX_PATTERNS)
 			return bad(a, "--calls", arg, "allowed: at most 64 patterns");
 		return -hb_py_pattern__parse(arg, &a->calls[a->o.n_calls++], &a->error);
+	case KEY_FIELD:
+		if (a->o.n_fields == HB_PY_FIELDS)
+			return bad(a, "--field", arg, "allowed: at most 32 fields");
+		return -hb_py_field__parse(arg, &a->fields[a->o.n_fields++], &a->error);
+	case KEY_STRINGS:
+		a->o.capture_strings = true;
+		return 0;
 	case KEY_PY_HOOK:
 		i = choice(arg, hooks, 3);
 		a->o.py_hook = (enum hb_py_hook_mode)i;
@@ -400,12 +419,18 @@ static int check_python(struct args *a)
 {
 	bool off = a->o.python == HB_PYTHON_OFF;
 
-	if (off && a->o.n_calls)
+	if (off && a->o.n_fields)
+		hb_error__set(&a->error, HB_EXIT_USAGE, -EINVAL,
+			      "--field needs Python: not with --python off");
+	else if (a->o.capture_strings && !a->o.n_fields)
+		hb_error__set(&a->error, HB_EXIT_USAGE, -EINVAL,
+			      "--capture-strings is for texts that --field reads");
+	else if (off && a->o.n_calls)
 		hb_error__set(&a->error, HB_EXIT_USAGE, -EINVAL,
 			      "--calls needs Python: not with --python off");
 	else if (a->o.py_hook && !hb_session__wants_calls(&a->o))
 		hb_error__set(&a->error, HB_EXIT_USAGE, -EINVAL,
-			      "--py-hook is for calls: use it with --python calls or --calls");
+			      "--py-hook is for calls: use it with --python calls, --calls or --field");
 	return a->error.err ? hb_cli__fail(&a->error) : 0;
 }
 
@@ -427,6 +452,7 @@ static int run(int argc, char **argv)
 	hb_quiet(a.quiet);
 	a.o.probe_files = a.tables;
 	a.o.calls = a.calls;
+	a.o.fields = a.fields;
 	rc = check_python(&a);
 	if (rc)
 		return rc;

@@ -36,6 +36,7 @@ struct hb_py_function {
 	u32 flags; /* HB_PY_FUNCTION_* */
 };
 #define HB_PY_FUNCTION_RECORD 1 /* calls of it are recorded */
+#define HB_PY_FUNCTION_FIELDS 2 /* and fields of objects are read in them */
 #define HB_PY_FUNCTIONS	      65536
 
 #endif

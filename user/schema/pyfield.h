@@ -8,6 +8,8 @@
 
 #include "schema/schema.h"
 
+#define HB_PY_FIELD_CODES 4096 /* functions with fields, over all processes */
+#define HB_PY_FIELD_PLANS 16384
 #define HB_PY_FIELDS	  32 /* in one window */
 #define HB_PY_STEPS	  4  /* attributes in one path */
 #define HB_PY_CODE_FIELDS 8  /* fields of one function */
@@ -38,6 +40,7 @@ struct hb_py_code_key {
 };
 struct hb_py_field_code {
 	struct hb_py_heap_layout heap;
+	u64 code;
 	u32 n, pad;
 	struct {
 		u16 field; /* index among --field options */
@@ -87,12 +90,13 @@ enum hb_py_is {
 };
 
 struct hb_py_plan {
+	u64 name;  /* address of the type's name: another type lies there if this differs */
 	u64 key;   /* address of the attribute's name, as it is in the dict */
 	s32 off;   /* HB_PY_IS_SIZED: of the length */
 	u16 index; /* among the values; in a dict: where it was found, tried first */
 	u8 how, pad;
 };
-_Static_assert(sizeof(struct hb_py_plan) == 16, "without holes");
+_Static_assert(sizeof(struct hb_py_plan) == 24, "without holes");
 
 /* Message HB_WIRE_PY_FIELD. */
 #define HB_PY_KIND_ASK 255 /* the rest is to be read by user space, from `object` and attribute `step` on */
@@ -100,6 +104,7 @@ struct hb_py_field_read {
 	u64 call;   /* time of the call, see record py_field */
 	u64 object; /* the value, or where the kernel could not go on */
 	u64 num;
+	u64 code;
 	u16 field, bytes; /* of text */
 	u8 step;
 	u8 kind;  /* enum hb_pykind, or HB_PY_KIND_ASK */
@@ -108,6 +113,6 @@ struct hb_py_field_read {
 	u32 length; /* of the whole text, characters */
 	u8 text[HB_PY_FIELD_TEXT];
 };
-_Static_assert(sizeof(struct hb_py_field_read) == 104, "without holes");
+_Static_assert(sizeof(struct hb_py_field_read) == 112, "without holes");
 
 #endif

@@ -252,5 +252,7 @@ enum hb_py_found hb_py_attribute__find(const struct hb_py_heap *h, u64 object, c
 		return HB_PY_UNREADABLE;
 	found = lookup(h, type, object, name, value, plan);
 	/* Memory that was given to another object meanwhile shows here. */
-	return hb_py_heap__type(h, object) == type ? found : HB_PY_UNREADABLE;
+	if (!hb_py_type__word(h, type, HB_PY_TP_NAME, &plan->name) || hb_py_heap__type(h, object) != type)
+		return HB_PY_UNREADABLE;
+	return found;
 }

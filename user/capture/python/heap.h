@@ -22,6 +22,9 @@ u64 hb_py_heap__type(const struct hb_py_heap *h, u64 object); /* 0: unreadable *
 /* "module.Class" of a type into buf. */
 const char *hb_py_heap__class(const struct hb_py_heap *h, u64 type, char *buf, size_t size);
 
+/* That of the interpreter a code object belongs to (names.c). False: it is none of a known one. */
+bool hb_py_names__heap(const struct hb_py_names *n, u32 pid, u64 code, struct hb_py_heap *out);
+
 /* ---- dicts (dict.c) ---- */
 
 struct hb_py_entry {

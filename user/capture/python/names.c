@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/map.h"
+#include "capture/python/heap.h"
 #include "capture/python/memory.h"
 #include "capture/python/objects.h"
 #include "schema/wire.h"
@@ -26,7 +27,7 @@ struct function {
 
 struct layout { /* of one interpreter */
 	struct hb_py_offsets off;
-	u64 code_type;
+	u64 code_type, cell_type;
 };
 
 struct process {
@@ -108,7 +109,7 @@ int hb_py_names__process(struct hb_py_names *n, u32 pid, const struct hb_python 
 	r = hb_python__runtimes(py, &count);
 	for (u32 i = 0; i < count && p->n < HB_PY_RUNTIMES; i++)
 		if (r[i].state == HB_PY_READY)
-			p->layout[p->n++] = (struct layout){r[i].off, r[i].code_type};
+			p->layout[p->n++] = (struct layout){r[i].off, r[i].code_type, r[i].cell_type};
 	return 0;
 }
 
@@ -125,6 +126,24 @@ int hb_py_names__fork(struct hb_py_names *n, u32 parent, u32 child)
 	*p = n->processes[at - 1];
 	p->parent = parent;
 	return 0;
+}
+
+bool hb_py_names__heap(const struct hb_py_names *n, u32 pid, u64 code, struct hb_py_heap *out)
+{
+	const struct process *p;
+	u64 at, type;
+
+	if (!hb_map__get(n->by_pid, pid, &at))
+		return false;
+	p = &n->processes[at - 1];
+	for (u32 i = 0; i < p->n; i++) {
+		const struct layout *l = &p->layout[i];
+
+		*out = (struct hb_py_heap){pid, l->off, l->cell_type};
+		if (hb_py_memory__word(pid, code + l->off.ob_type, &type) && type == l->code_type)
+			return true;
+	}
+	return false;
 }
 
 /* ---- strings ---- */

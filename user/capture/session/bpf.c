@@ -86,6 +86,11 @@ static void configure_python(struct hb_bpf *b, const struct hb_session_opts *o)
 	bpf_map__set_max_entries(b->skel->maps.py_processes, on ? HB_MAX_TARGETS : 1);
 	if (!hb_session__wants_calls(o))
 		bpf_map__set_max_entries(b->skel->maps.py_functions, 1);
+	b->skel->rodata->hb_py_fields_on = o->n_fields > 0;
+	if (!o->n_fields) {
+		bpf_map__set_max_entries(b->skel->maps.py_field_codes, 1);
+		bpf_map__set_max_entries(b->skel->maps.py_field_plans, 1);
+	}
 	b->skel->rodata->hb_gil = on;
 	b->skel->rodata->hb_exceptions = on && o->exceptions != HB_EXCEPTIONS_OFF;
 	b->skel->rodata->hb_messages = o->exceptions == HB_EXCEPTIONS_TEXT   ? HB_PY_MESSAGES_TEXT
@@ -267,6 +272,47 @@ void hb_bpf__judge(struct hb_bpf *b, u32 pid, u64 code, const struct hb_py_funct
 
 	if (f->name)
 		bpf_map_update_elem(bpf_map__fd(b->skel->maps.py_functions), &key, f, BPF_ANY);
+}
+
+int hb_bpf__set_fields(struct hb_bpf *b, u32 pid, u64 code, const struct hb_py_field_code *c)
+{
+	struct hb_py_code_key key = {.code = code, .tgid = pid};
+	struct hb_py_field_code value = *c;
+
+	value.code = code;
+	return bpf_map_update_elem(bpf_map__fd(b->skel->maps.py_field_codes), &key, &value, BPF_ANY) ? -errno
+												     : 0;
+}
+
+int hb_bpf__plan_field(struct hb_bpf *b, u32 pid, u64 type, u32 step, const struct hb_py_plan *p)
+{
+	struct hb_py_plan_key key = {.type = type, .tgid = pid, .step = step};
+
+	return bpf_map_update_elem(bpf_map__fd(b->skel->maps.py_field_plans), &key, p, BPF_ANY) ? -errno : 0;
+}
+
+/* Entries of a map whose key has the pid at this place. */
+static void forget(int fd, size_t size, size_t pid_at, u32 max, u32 pid)
+{
+	char key[32], next[32];
+	u32 of;
+	int err = bpf_map_get_next_key(fd, NULL, next);
+
+	for (u32 i = 0; !err && i < 2 * max && size <= sizeof(key); i++) {
+		memcpy(key, next, size);
+		err = bpf_map_get_next_key(fd, key, next);
+		memcpy(&of, key + pid_at, sizeof(of));
+		if (of == pid)
+			bpf_map_delete_elem(fd, key);
+	}
+}
+
+void hb_bpf__forget_fields(struct hb_bpf *b, u32 pid)
+{
+	forget(bpf_map__fd(b->skel->maps.py_field_codes), sizeof(struct hb_py_code_key),
+	       offsetof(struct hb_py_code_key, tgid), HB_PY_FIELD_CODES, pid);
+	forget(bpf_map__fd(b->skel->maps.py_field_plans), sizeof(struct hb_py_plan_key),
+	       offsetof(struct hb_py_plan_key, tgid), HB_PY_FIELD_PLANS, pid);
 }
 
 u64 hb_bpf__open_python_calls(const struct hb_bpf *b)

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "capture/probes/probes.h"
 #include "capture/session/session.h"
+#include "schema/pyfield.h"
 #include "schema/pycall.h"
 #include "schema/pyevents.h"
 
@@ -28,6 +29,11 @@ struct hb_attach_ops hb_bpf__python_calls(const struct hb_bpf *b);
 int hb_bpf__set_call_site(struct hb_bpf *b, u32 cookie, const struct hb_py_call_site *site);
 /* What user space thinks of a function. */
 void hb_bpf__judge(struct hb_bpf *b, u32 pid, u64 code, const struct hb_py_function *f);
+/* Fields that are read in calls of a function, where an attribute lies in objects of a type (a step, or
+ * HB_PY_VALUE), and an end of all that is known of a process. 0 or -errno. */
+int hb_bpf__set_fields(struct hb_bpf *b, u32 pid, u64 code, const struct hb_py_field_code *c);
+int hb_bpf__plan_field(struct hb_bpf *b, u32 pid, u64 type, u32 step, const struct hb_py_plan *p);
+void hb_bpf__forget_fields(struct hb_bpf *b, u32 pid);
 u64 hb_bpf__open_python_calls(const struct hb_bpf *b);
 /* Programs for the events of Python: exceptions, collections. */
 struct hb_attach_ops hb_bpf__py_events(const struct hb_bpf *b);

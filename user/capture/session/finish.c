@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "capture/session/impl.h"
 #include "capture/session/pycalls.h"
+#include "capture/session/pyfields.h"
 #include "capture/target/procfs.h"
 
 #include <stdio.h>
@@ -209,6 +210,7 @@ void hb_session__account(struct hb_session *s)
 	hb_bpf__each_loss(s->bpf, loss_to_window, s);
 	hb_arrival__account(s);
 	hb_session_python__account(s);
+	hb_session_pyfields__account(s);
 	hb_session_pycalls__account(s);
 	lose(s, HB_LOSS_MMAP_LOST, 0, hb_mmap_events__lost(s->mmaps));
 	lose(s, HB_LOSS_LATE, HB_TYPE_accel, s->life_lost);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "capture/session/impl.h"
 #include "capture/session/pycalls.h"
+#include "capture/session/pyfields.h"
 #include "base/text.h"
 
 #include <errno.h>
@@ -556,5 +557,6 @@ int hb_session__subscribe(struct hb_session *s)
 		err = err ?: hb_collect__subscribe(s->collect, names[i], on_name, s);
 	hb_collect__on_task(s->collect, fill_task, s);
 	hb_collect__on_stack(s->collect, on_stack, s);
+	err = err ?: hb_session_pyfields__subscribe(s);
 	return err ?: hb_session_pycalls__subscribe(s);
 }

@@ -90,8 +90,9 @@ struct hb_session {
 	int queue_fd;  /* eventfd: queue not empty, or pump_err set */
 
 	struct hb_fd_watch *fd_watch;
-	struct hb_session_python *python;   /* NULL: --python off */
-	struct hb_session_pycalls *pycalls; /* NULL: no Python calls */
+	struct hb_session_python *python;     /* NULL: --python off */
+	struct hb_session_pyfields *pyfields; /* NULL: no fields of objects */
+	struct hb_session_pycalls *pycalls;   /* NULL: no Python calls */
 	struct hb_session_pyevents *pyevents;
 
 	struct stack_key *stacks; /* distinct stacks seen, appended by the pump under collect_lock */
@@ -154,6 +155,10 @@ void hb_session_python__tick(struct hb_session *s);
 int hb_session_python__subscribe(struct hb_session *s);
 /* Pump: a stack id that is new. */
 void hb_session_python__seen(struct hb_session *s, u32 pid, u32 raw);
+
+/* Pump: how objects lie in the interpreter of a code object; false when that is none of a known one. */
+struct hb_py_heap;
+bool hb_session_python__heap(struct hb_session *s, u32 pid, u64 code, struct hb_py_heap *out);
 
 struct hb_py_frame {
 	u32 loc;

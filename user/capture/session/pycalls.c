@@ -6,6 +6,7 @@
  * made here.
  */
 #include "capture/session/pycalls.h"
+#include "capture/session/pyfields.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -346,7 +347,7 @@ static bool wanted(const struct hb_session *s, const struct hb_py_place *at, boo
 	for (u32 i = 0; i < s->o.n_calls; i++)
 		if (hb_py_pattern__matches(&s->o.calls[i], at->file, at->func, qualified))
 			return true;
-	return !s->o.n_calls;
+	return hb_session__wants_all_calls(&s->o);
 }
 
 /* Loss of calls is only known where all are wanted: one that cannot be read may be one that nobody asked for.
@@ -357,13 +358,14 @@ static void on_call(const struct hb_wire *w, const void *payload, void *arg)
 	struct hb_session *s = arg;
 	struct hb_py_function f = {0};
 	struct hb_py_place at;
-	bool qualified, keep = !s->o.n_calls;
+	bool qualified, keep = hb_session__wants_all_calls(&s->o), fields = false;
 
 	if (hb_session_python__function(s, w->pid, rec.code, &at, &f.name, &qualified)) {
 		struct hb_loc loc = {.lang = HB_LANG_PYTHON, .line = at.line};
 
-		keep = wanted(s, &at, qualified);
-		f.flags = keep ? HB_PY_FUNCTION_RECORD : 0;
+		fields = hb_session_pyfields__judge(s, w->pid, rec.code, &at, qualified);
+		keep = fields || wanted(s, &at, qualified);
+		f.flags = (keep ? HB_PY_FUNCTION_RECORD : 0) | (fields ? HB_PY_FUNCTION_FIELDS : 0);
 		if (keep) {
 			loc.func = hb_window_writer__string(s->writer, at.func);
 			loc.file = hb_window_writer__string(s->writer, at.file);
@@ -376,6 +378,8 @@ static void on_call(const struct hb_wire *w, const void *payload, void *arg)
 	rec.func = f.func;
 	if (keep)
 		hb_collect__emit(s->collect, HB_TYPE_py_call, w->pid, w->tid, w->ts, &rec);
+	if (fields)
+		hb_session_pyfields__unread(s, w, &at, qualified, w->ts - rec.dur);
 }
 
 int hb_session_pycalls__subscribe(struct hb_session *s)

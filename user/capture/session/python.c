@@ -6,7 +6,9 @@
  */
 #include "capture/session/impl.h"
 #include "capture/python/memory.h"
+#include "capture/python/heap.h"
 #include "capture/python/python.h"
+#include "capture/session/pyfields.h"
 #include "capture/session/pycalls.h"
 
 #include <errno.h>
@@ -94,6 +96,7 @@ static void install(struct hb_session *s, struct proc_state *ps)
 	hb_py_names__process(p->names, pid, ps->python);
 	pthread_mutex_unlock(&p->lock);
 	/* An entry that the kernel took over from the parent may be that of another program by now. */
+	hb_session_pyfields__forget(s, pid);
 	hb_bpf__set_python(s->bpf, pid, hb_python__kernel(ps->python, &cfg) ? &cfg : NULL);
 	hb_session_pycalls__look(s, ps);
 }
@@ -207,6 +210,16 @@ bool hb_session_python__function(struct hb_session *s, u32 pid, u64 code, struct
 	hb_py_names__place(s->python->names, id, HB_PY_AT_MAX, out);
 	pthread_mutex_unlock(&s->python->lock);
 	return id != 0;
+}
+
+bool hb_session_python__heap(struct hb_session *s, u32 pid, u64 code, struct hb_py_heap *out)
+{
+	bool found;
+
+	pthread_mutex_lock(&s->python->lock);
+	found = hb_py_names__heap(s->python->names, pid, code, out);
+	pthread_mutex_unlock(&s->python->lock);
+	return found;
 }
 
 /* ---- at the end ---- */

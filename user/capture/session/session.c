@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "capture/session/impl.h"
 #include "capture/session/pycalls.h"
+#include "capture/session/pyfields.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -226,7 +227,8 @@ static int attach(struct hb_session *s, struct hb_error *e)
 	/* Before the target's own probes, so that its first calls are not measured with ours. */
 	unpriced = hb_session__measure_prices(s) != 0;
 	t = hb_clock__now();
-	err = hb_session_pycalls__begin(s, e);
+	err = hb_session_pyfields__begin(s, e);
+	err = err ? err : hb_session_pycalls__begin(s, e);
 	err = err ? err : attach_targets(s, e);
 	s->attach_ns = hb_clock__now() - t;
 	if (err)
@@ -439,6 +441,7 @@ void hb_session__free(struct hb_session *s)
 		hb_process__free(s->procs[i].p);
 		hb_python__free(s->procs[i].python);
 	}
+	hb_session_pyfields__free(s);
 	hb_session_pycalls__free(s);
 	hb_session_python__free(s);
 	hb_map__free(s->by_pid);

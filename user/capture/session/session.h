@@ -28,6 +28,9 @@ struct hb_session_opts {
 	const struct hb_py_pattern
 	    *calls; /* functions whose calls are recorded; none: all, with HB_PYTHON_CALLS */
 	u32 n_calls;
+	const struct hb_py_field *fields; /* fields of objects, read in calls of their functions */
+	u32 n_fields;
+	bool capture_strings; /* texts of fields, not only hashes */
 	enum hb_py_hook_mode py_hook;
 	enum hb_exceptions exceptions;
 	u32 stacks_every[HB_CLASS_COUNT]; /* Python stack with every n-th call of a class; 0: none */
@@ -40,7 +43,12 @@ struct hb_session_opts {
 
 static inline bool hb_session__wants_calls(const struct hb_session_opts *o)
 {
-	return o->python == HB_PYTHON_CALLS || (o->python != HB_PYTHON_OFF && o->n_calls);
+	return o->python == HB_PYTHON_CALLS || (o->python != HB_PYTHON_OFF && (o->n_calls || o->n_fields));
+}
+
+static inline bool hb_session__wants_all_calls(const struct hb_session_opts *o)
+{
+	return o->python == HB_PYTHON_CALLS && !o->n_calls;
 }
 
 /* What went on, for progress lines; called about 5 times a second on the session's thread. */

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""An engine-shaped graph of objects, for CPython 3.8 and later: Core.step() again and again, each time with other values. What was in
+the fields at the end of each call is written to a file, as "PATH VALUE" lines of JSON, one list a call.
+
+usage: fields.py TRUTH [STEPS_PER_SECOND]
+"""
+import collections
+import json
+import signal
+import sys
+import time
+
+
+class Request:
+    __slots__ = ("request_id", "priority")
+
+    def __init__(self, n):
+        self.request_id = f"req-{n:04d}-\u00e4" if n % 2 else f"req-{n:04d}"
+        self.priority = -n
+
+
+class Queue(collections.deque):
+    """As vLLM's first-come-first-served queue."""
+
+
+class Scheduler:
+    limit = 256
+
+    def __init__(self):
+        self.running = []
+        self.waiting = Queue()
+        self.by_id = {}
+        self.share = 0.0
+        self.paused = False
+        self.policy = None
+
+    @property
+    def load(self):
+        return len(self.running)
+
+
+class Core:
+    def __init__(self):
+        self.scheduler = Scheduler()
+        self.name = "core"
+        self.steps = 0
+        self.current = None
+
+    def step(self, batch, scale=1.0):
+        s = self.scheduler
+        self.steps = batch
+        s.running = list(range(batch % 7))
+        s.waiting.append(batch)
+        if len(s.waiting) > 90:
+            s.waiting.clear()
+        s.by_id[batch % 50] = 1
+        s.share = batch / 3
+        s.paused = batch % 2 == 0
+        s.policy = None if batch % 3 else "fcfs"
+        self.current = Request(batch)
+        return sum(batch + i for i in range(2))  # batch is used by an inner function
+
+
+def work(core, batch):
+    hidden = batch * 2**40
+
+    def inner():
+        return hidden
+
+    return inner()
+
+
+def truth(core, batch):
+    s = core.scheduler
+    return {"self.scheduler.running:len": len(s.running), "self.scheduler.waiting:len": len(s.waiting), "self.scheduler.by_id": len(s.by_id),
+            "self.scheduler.share": s.share, "self.scheduler.paused": s.paused, "self.scheduler.policy": s.policy, "batch": batch,
+            "self.current.request_id": core.current.request_id, "self.current.priority:int": core.current.priority, "scale": 1.0,
+            "self.scheduler.limit": s.limit, "self.name": core.name}
+
+
+def main():
+    out = open(sys.argv[1], "w", encoding="utf-8")
+    pause = 1 / float(sys.argv[2] if len(sys.argv) > 2 else 100)
+    going = [True]
+    signal.signal(signal.SIGTERM, lambda *_: going.clear())
+    core, batch = Core(), 0
+    print("ready", flush=True)
+    while going:
+        batch += 1
+        before = time.monotonic_ns()
+        core.step(batch)
+        out.write(json.dumps([before, time.monotonic_ns(), truth(core, batch)]) + "\n")
+        work(core, batch)
+        time.sleep(pause)
+    out.close()
+
+
+main()
