@@ -223,15 +223,13 @@ static __always_inline u32 site_of(struct hb_raising *r, const struct hb_py_rais
 	if (e->frame && !py_read(&frame, frame + e->frame))
 		return 0;
 	s->frame = frame;
-	s->hash = 0x9e3779b97f4a7c15ULL;
+	s->hash = HB_PY_HASH_BEGIN;
 	s->trace.state = HB_TRACE_WHOLE;
 	s->trace.n = 1;
 	if (!hb_py_step(s, w, 0))
 		return 0;
-	s->trace.hash = s->hash ^ s->hash << 29;
-	id = hb_stack__intern(&s->trace);
-	if (!id)
-		hb_lose(HB_LOSS_STACK_FULL, HB_TYPE_py_exception);
+	s->trace.hash = hb_py_hash_end(s->hash, s->trace.state);
+	id = hb_py_keep(s, HB_TYPE_py_exception);
 	return id ? hb_stack__join(0, id, HB_TYPE_py_exception) : 0;
 }
 
@@ -322,6 +320,7 @@ static __always_inline void on_throw(struct pt_regs *ctx, u32 tgid, u64 now)
 	u64 name = 0, at = return_address(ctx), type = PT_REGS_PARM2(ctx);
 	struct hb_raising *r = raising_here();
 	struct hb_py_raise_count *c;
+	bool fresh;
 	u32 stack;
 
 	if (!r)
@@ -333,7 +332,7 @@ static __always_inline void on_throw(struct pt_regs *ctx, u32 tgid, u64 now)
 	r->what = 0;
 	r->last.type = type;
 	r->last.tgid = tgid;
-	r->last.site = hb_stack__intern(&r->site.trace);
+	r->last.site = hb_stack__intern(&r->site.trace, &fresh);
 	py_read(&name, type + 8);
 	c = count_raise(r, name, 1, now);
 	if (!c) {
