@@ -185,6 +185,18 @@ static __always_inline bool in_window(u64 now)
 
 /* ---- a frame's end ---- */
 
+/* A function was called to run it: what it was called from is a frame of C. */
+static __always_inline bool is_run(const struct hb_py_walk *w, u64 frame)
+{
+	u8 owner = 0;
+	u64 caller;
+
+	if (!py_read(&caller, frame + w->back) || !caller)
+		return true;
+	bpf_probe_read_user(&owner, sizeof(owner), (void *)(caller + w->owner));
+	return owner >= w->shim_owner;
+}
+
 static __always_inline bool unwinds(const struct hb_py_call_site *site, const struct hb_py_walk *w)
 {
 	u64 ts = py_thread_state(w), pending = 0;
@@ -201,6 +213,8 @@ static __always_inline int ended(struct pt_regs *ctx)
 		return 0;
 	if (s.fields)
 		hb_py_fields(t.id >> 32, s.code, s.frame, t.ts);
+	if (s.site->inlined && is_run(s.walk, s.frame))
+		return 0;
 	t.code = s.code;
 	t.func = s.func;
 	t.judged = s.judged;

@@ -15,7 +15,8 @@ struct hb_py_call_site {
 	u8 suspended;	  /* enum hb_py_suspended */
 	u16 exception;	  /* in the thread state: not 0 while an exception unwinds */
 	s32 suspended_at; /* in a frame, when it has been left: whether it goes on later */
-	u32 pad;
+	u8 inlined;	  /* ends: only of frames that run inside of another one's function */
+	u8 pad[3];
 };
 #define HB_PY_CALL_SITES 64
 enum hb_py_suspended {

@@ -30,11 +30,9 @@ static const struct way {
      HOLES_END "; a generator dropped before its end counts"},
     {13, 255, HB_PY_WAY_END, "_PyEval_FrameClearAndPop", 1, HOLES_END},
     {11, 11, HB_PY_WAY_HOOK, EVAL, 1,
-     "calls that specialised code of early 3.11 inlines: __getitem__ up to 3.11.2; interpreters that start "
-     "later"},
+     "__getitem__ called by specialised code of 3.11.2 and older; interpreters that start later"},
     {12, 12, HB_PY_WAY_HOOK, EVAL, 1, "interpreters that start later"},
-    {13, 13, HB_PY_WAY_HOOK, EVAL, 1,
-     "some calls of __init__ by specialised code (2 of 1000); interpreters that start later"},
+    {13, 13, HB_PY_WAY_HOOK, EVAL, 1, "__init__ called by specialised code; interpreters that start later"},
     {14, 255, HB_PY_WAY_HOOK, EVAL, 1, "interpreters that start later"},
 };
 #define N_WAYS (sizeof(ways) / sizeof(*ways))
@@ -135,6 +133,22 @@ static void describe_site(const struct hb_py_runtime *r, u32 index, const struct
 	}
 }
 
+/* Specialised code of 3.13 runs __init__ inside of its caller whatever the hook says: such calls are told by
+ * their ends. */
+static void take_ends(const struct image *im, struct hb_py_calls *c)
+{
+	struct hb_sym s;
+
+	if (!c->ret || hb_elf__find(im->elf, "_PyEval_FrameClearAndPop", &s) || s.state != HB_SYM_OK)
+		return;
+	c->end_offset = cheapest(im, s.offset);
+	c->end_site = c->site;
+	c->end_site.frame_arg = 1;
+	c->end_site.ends = c->end_site.inlined = 1;
+	c->end_site.timed = 0;
+	c->holes = "interpreters that start later; __init__ called by specialised code has no duration";
+}
+
 static bool take(const struct hb_process *p, const struct hb_py_runtime *r, u32 index, const struct way *w,
 		 const struct image *im, struct hb_py_calls *c)
 {
@@ -151,6 +165,8 @@ static bool take(const struct hb_process *p, const struct hb_py_runtime *r, u32 
 		c->no_return = hb_py_calls__no_return(p);
 	c->ret = w->way != HB_PY_WAY_END && !c->no_return;
 	describe_site(r, index, w, c);
+	if (w->way == HB_PY_WAY_HOOK && r->minor == 13)
+		take_ends(im, c);
 	return true;
 }
 

@@ -26,8 +26,10 @@ struct hb_py_calls {
 	const char *no_return;	      /* why not, where the way has one; NULL */
 	const char *holes;	      /* what is not seen; NULL: complete */
 	struct hb_py_call_site site;  /* runtime: index in the process */
-	u64 eval;		      /* address of the function that runs a frame; 0 unknown */
-	u64 get_hook, get_limit;      /* addresses of accessors; 0 unknown */
+	u64 end_offset;		      /* a second place, for what the first one misses; 0: none */
+	struct hb_py_call_site end_site;
+	u64 eval;		 /* address of the function that runs a frame; 0 unknown */
+	u64 get_hook, get_limit; /* addresses of accessors; 0 unknown */
 };
 
 /* Why this process's functions may have no return probes; NULL: they may. */

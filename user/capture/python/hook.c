@@ -47,29 +47,34 @@ static u32 offset_of_hook(u32 pid, u64 code)
 	return 0;
 }
 
-/* mov disp(%rax),%eax; [pop %rbp;] ret: the offset of the limit in an interpreter; 0 when it is something
- * else.
- */
+/* [add $8,%rsp;] [pop %rbp;] ret */
+static bool returns(const u8 *b, const u8 *end)
+{
+	if (b + 4 < end && b[0] == 0x48 && b[1] == 0x83 && b[2] == 0xc4)
+		b += 4;
+	if (b + 1 < end && b[0] == 0x5d)
+		b++;
+	return b < end && *b == 0xc3;
+}
+
+/* mov disp(%rax),%eax as the last thing before the return: the offset of the limit in an interpreter; 0 when
+ * it is something else. */
 static u32 offset_of_limit(u32 pid, u64 code)
 {
 	u8 b[64];
-	s32 off = 0;
+	u32 off = 0;
 
 	if (!code || hb_py_memory__read(pid, code, b, sizeof(b)))
 		return 0;
-	for (size_t i = 0; i + 8 <= sizeof(b); i++) {
-		size_t next = i + 6;
+	for (size_t i = 1; i + 6 < sizeof(b) && !off; i++) {
+		bool wide = b[i + 1] == 0x80;
 
-		if (b[i] != 0x8b || (b[i + 1] != 0x80 && b[i + 1] != 0x40))
+		if (b[i] != 0x8b || b[i - 1] == 0x48 || (!wide && b[i + 1] != 0x40))
 			continue;
-		if (b[i + 1] == 0x40)
-			next = i + 3;
-		if (b[next] != 0xc3 && !(b[next] == 0x5d && b[next + 1] == 0xc3))
-			continue;
-		memcpy(&off, b + i + 2, b[i + 1] == 0x80 ? 4 : 1);
-		return off > 0 && off < 1 << 20 && off % 4 == 0 ? (u32)off : 0;
+		if (returns(b + i + (wide ? 6 : 3), b + sizeof(b)))
+			memcpy(&off, b + i + 2, wide ? 4 : 1);
 	}
-	return 0;
+	return off < 1 << 20 && off % 4 == 0 ? off : 0;
 }
 
 /* ---- may it be set? ---- */

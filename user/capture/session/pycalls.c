@@ -16,7 +16,7 @@
 
 struct seat { /* one interpreter of one process, probed */
 	struct hb_plan_file file;
-	struct hb_site site;
+	struct hb_site site[2];
 	u32 pid, runtime;
 	bool ret, hooked;
 	u64 address; /* of the runtime: another program's after an exec */
@@ -145,16 +145,20 @@ static struct seat *new_seat(struct hb_session *s, u32 pid, u32 runtime, const s
 	t->pid = pid;
 	t->runtime = runtime;
 	t->ret = w->ret;
-	t->site = (struct hb_site){.probe = cookie_of(s, &w->site),
-				   .offset = w->offset,
-				   .ret = w->ret,
-				   .symbol = (char *)(uintptr_t)w->symbol};
+	t->site[0] = (struct hb_site){.probe = cookie_of(s, &w->site),
+				      .offset = w->offset,
+				      .ret = w->ret,
+				      .symbol = (char *)(uintptr_t)w->symbol};
+	if (w->end_offset)
+		t->site[1] = (struct hb_site){.probe = cookie_of(s, &w->end_site),
+					      .offset = w->end_offset,
+					      .symbol = (char *)(uintptr_t)w->symbol};
 	t->file = (struct hb_plan_file){.ino = w->map->ino,
 					.dev = w->map->dev,
 					.path = strdup(w->map->path),
-					.sites = &t->site,
-					.n_sites = 1};
-	if (!t->file.path || !t->site.probe) {
+					.sites = t->site,
+					.n_sites = w->end_offset ? 2 : 1};
+	if (!t->file.path || !t->site[0].probe || (w->end_offset && !t->site[1].probe)) {
 		free(t->file.path);
 		free(t);
 		return NULL;
