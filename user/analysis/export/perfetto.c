@@ -307,6 +307,8 @@ static unsigned split(const struct hb_pf *p, const struct hb_record *r, u32 *num
 	if (r->type == HB_TYPE_accel)
 		m[0].ev.slice = ((const struct hb_rec_accel *)r->data)->flags & HB_AFLAG_TIMED ||
 				m[0].ev.begin < m[0].ev.end;
+	if (r->type == HB_TYPE_py_call)
+		m[0].ev.slice = ((const struct hb_rec_py_call *)r->data)->flags & HB_PYCALL_TIMED;
 	if (r->type == HB_TYPE_offcpu)
 		return split_offcpu(p, r, number, m, wake);
 	return 1;

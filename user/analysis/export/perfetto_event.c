@@ -224,6 +224,21 @@ static void syscall_(struct hb_pf *p, const struct hb_pf_event *ev, const void *
 	callstack(p, s->stack);
 }
 
+static void py_call(struct hb_pf *p, const struct hb_pf_event *ev, const void *record)
+{
+	const struct hb_rec_py_call *c = record;
+	const struct hb_loc *l = hb_window__loc(p->w, c->func);
+
+	(void)ev;
+	stable_name(p, l ? hb_window__string(p->w, l->func) : "?");
+	category(p, "python");
+	if (l) {
+		note_word(p, "file", hb_window__string(p->w, l->file));
+		note_int(p, "line", NOTE_UINT, l->line);
+	}
+	note_word(p, "end", hb_word(HB_WORDS_PYEND, c->end));
+}
+
 /* Life of a process, and what the tool says: an instant with its type's name, its members as annotations. */
 static void plain(struct hb_pf *p, const struct hb_pf_event *ev, const void *record)
 {
@@ -268,8 +283,8 @@ static void plain(struct hb_pf *p, const struct hb_pf_event *ev, const void *rec
 void hb_pf__describe(struct hb_pf *p, const struct hb_pf_event *ev, const void *record)
 {
 	static void (*const how[])(struct hb_pf *, const struct hb_pf_event *, const void *) = {
-	    [HB_TYPE_accel] = accel,	 [HB_TYPE_offcpu] = offcpu, [HB_TYPE_syscall] = syscall_,
-	    [HB_PF_RUNNABLE] = runnable, [HB_PF_WAKE] = wake,
+	    [HB_TYPE_accel] = accel,	 [HB_TYPE_offcpu] = offcpu,   [HB_TYPE_syscall] = syscall_,
+	    [HB_TYPE_py_call] = py_call, [HB_PF_RUNNABLE] = runnable, [HB_PF_WAKE] = wake,
 	};
 
 	(how[ev->kind] ? how[ev->kind] : plain)(p, ev, record);

@@ -128,6 +128,9 @@ static void on_record(struct hb_model *m, const struct hb_record *r)
 	case HB_TYPE_sample:
 		hb_model__sample(m, t, r->data);
 		break;
+	case HB_TYPE_py_call:
+		hb_model__py_call(m, t, r->data);
+		break;
 	case HB_TYPE_process:
 		on_process(m, t, r->data);
 		break;
@@ -181,7 +184,7 @@ static int init_tables(struct hb_model *m)
 	    {&m->syscalls, sizeof(struct hb_syscall_stat)}, {&m->funcs, sizeof(struct func)},
 	    {&m->kernel, sizeof(struct hb_kernel_stat)},    {&m->stacks, sizeof(struct hb_stack_stat)},
 	    {&m->prices, sizeof(struct hb_price_stat)},	    {&m->locks, sizeof(struct hb_lock_stat)},
-	    {&m->merged, sizeof(struct hb_stack_stat)},
+	    {&m->merged, sizeof(struct hb_stack_stat)},	    {&m->py_calls, sizeof(struct hb_py_call_stat)},
 	};
 	int err = 0;
 
@@ -242,6 +245,7 @@ static void finish(struct hb_model *m)
 	hb_model__finish_calls(m);
 	hb_model__finish_waits(m);
 	hb_model__finish_cpu(m);
+	hb_model__finish_py_calls(m);
 	hb_rows__sort(&m->procs, cmp_procs);
 	while (m->n_traced < m->procs.n && ((struct hb_proc_stat *)m->procs.row[m->n_traced])->traced)
 		m->n_traced++;
@@ -316,6 +320,11 @@ static void drop_syscall(void *row)
 	hb_hist__free(&((struct hb_syscall_stat *)row)->dur);
 }
 
+static void drop_py_call(void *row)
+{
+	hb_hist__free(&((struct hb_py_call_stat *)row)->dur);
+}
+
 static void free_pages(struct hb_model *m)
 {
 	for (u32 i = 0; i < m->threads.n; i++) {
@@ -347,6 +356,7 @@ void hb_model__free(struct hb_model *m)
 	hb_rows__free(&m->prices, NULL);
 	hb_rows__free(&m->locks, NULL);
 	hb_rows__free(&m->merged, NULL);
+	hb_rows__free(&m->py_calls, drop_py_call);
 	hb_map__free(m->pairs);
 	free(m->by_task);
 	free(m->notes);
@@ -399,3 +409,4 @@ GETTER(funcs, hb_func_stat)
 GETTER(kernel, hb_kernel_stat)
 GETTER(prices, hb_price_stat)
 GETTER(locks, hb_lock_stat)
+GETTER(py_calls, hb_py_call_stat)

@@ -157,6 +157,14 @@ struct hb_stack_stat { /* one chain of functions and what was spent there */
 	u64 count, ns;
 };
 
+struct hb_py_call_stat { /* one Python function in one process */
+	struct hb_proc_stat *proc;
+	const struct hb_loc *loc; /* NULL: functions that could not be read */
+	u64 count;		  /* calls; stretches between two yields count each */
+	u64 raised, yielded;	  /* ends of these kinds; of generators where that is seen */
+	struct hb_hist dur;	  /* of those with a duration, what they call included */
+};
+
 struct hb_price_stat {
 	const struct hb_probe_row *row; /* NULL: the hook named by `hook` */
 	u32 hook;
@@ -204,5 +212,6 @@ HB_MODEL_TABLE(funcs, hb_func_stat); /* by self_ns */
 HB_MODEL_TABLE(kernel, hb_kernel_stat);
 HB_MODEL_TABLE(stacks, hb_stack_stat); /* by ns, then count */
 HB_MODEL_TABLE(prices, hb_price_stat);
+HB_MODEL_TABLE(py_calls, hb_py_call_stat); /* by total time, then count */
 
 #endif

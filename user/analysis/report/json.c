@@ -431,6 +431,28 @@ static void put_notes(struct doc *d)
 	hb_json__end(d->j);
 }
 
+static void put_py_call(struct doc *d, const void *row)
+{
+	const struct hb_py_call_stat *c = row;
+	char module[256];
+
+	put_proc(d, c->proc);
+	if (c->loc) {
+		const char *file = str(d, c->loc->file);
+
+		if (*hb_decode__module(file, module, sizeof(module)))
+			hb_json__kstring(d->j, "module", module);
+		hb_json__kstring(d->j, "qualname", str(d, c->loc->func));
+		hb_json__kstring(d->j, "file", file);
+		hb_json__ku64(d->j, "line", c->loc->line);
+	}
+	hb_json__ku64(d->j, "count", c->count);
+	hb_json__ku64(d->j, "raised", c->raised);
+	hb_json__ku64(d->j, "yielded", c->yielded);
+	hb_json__ku64(d->j, "timed", c->dur.count);
+	put_hist(d, &c->dur);
+}
+
 static void put_tables(struct doc *d)
 {
 	const void *const *rows;
@@ -450,6 +472,7 @@ static void put_tables(struct doc *d)
 	TABLE("locks", locks, put_lock);
 	TABLE("threads", threads, put_thread);
 	TABLE("functions", funcs, put_func);
+	TABLE("python_calls", py_calls, put_py_call);
 	TABLE("kernel_cpu", kernel, put_kernel);
 	TABLE("syscalls", syscalls, put_call_table);
 	TABLE("stacks", stacks, put_stack);

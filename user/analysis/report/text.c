@@ -258,6 +258,28 @@ static struct hb_table *funcs(struct page *p, u32 *n)
 	return t;
 }
 
+static struct hb_table *py_calls(struct page *p, u32 *n)
+{
+	struct hb_table *t =
+	    hb_table__new("pid>|function~|count>|raised>|yields>|total>|p50>|p95>|p99>|max>|file");
+	const struct hb_py_call_stat *const *s = hb_model__py_calls(p->m, n);
+
+	for (u32 i = 0; i < shown(p, *n); i++) {
+		const struct hb_loc *l = s[i]->loc;
+		char buf[256];
+
+		hb_table__cell(t, "%u", s[i]->proc->pid);
+		hb_table__cell(t, "%s", l ? name_of(p->w, l, buf, sizeof(buf)) : "[not read]");
+		hb_cell__count(t, s[i]->count);
+		hb_cell__count_or_dash(t, s[i]->raised);
+		hb_cell__count_or_dash(t, s[i]->yielded);
+		hb_cell__ns(t, s[i]->dur.total);
+		hb_cell__quantiles(t, &s[i]->dur);
+		hb_table__cell(t, "%.40s", l ? hb_text__basename(hb_decode__frame_file(p->w, l)) : "");
+	}
+	return t;
+}
+
 static struct hb_table *kernel(struct page *p, u32 *n)
 {
 	struct hb_table *t = hb_table__new("system call|CPU>|samples>");
@@ -379,6 +401,7 @@ static const struct section {
     {"Locks (futex words slept on)", locks, 20, NULL},
     {"Threads", threads, 0, "none"},
     {"CPU time by function (estimate: samples x period)", funcs, 50, "no CPU samples"},
+    {"Python functions by calls (times with what they call)", py_calls, 50, NULL},
     {"CPU time in the kernel by system call (estimate: samples x period)", kernel, 0, NULL},
     {"System calls", syscalls, 0, NULL},
     {"Stacks", stacks, 20, NULL},

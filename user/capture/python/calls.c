@@ -221,17 +221,21 @@ static size_t describe_hook(const struct hb_process *p, const struct hb_py_runti
 	struct hb_py_hook h;
 	struct hb_error e = {0};
 	struct hb_py_calls c;
+	const char *there = "";
 	bool left = false;
+	int err;
 
 	hb_py_calls__find(p, r, 0, true, &c);
 	if (!c.way)
 		return (size_t)snprintf(buf, size, "  calls with --py-hook eval_frame: %s\n", c.why);
-	if (hb_py_hook__find(p, r, &c, false, &h, &left, &e))
-		return (size_t)snprintf(buf, size, "  calls with --py-hook eval_frame: refused: %s\n",
-					e.text);
+	err = hb_py_hook__find(p, r, &c, false, &h, &left, &e);
+	if (left)
+		there = "; a hook is there already: of a tool that runs, or left by a tool that was killed";
+	if (err)
+		return (size_t)snprintf(buf, size, "  calls with --py-hook eval_frame: refused: %s%s\n",
+					e.text, there);
 	return (size_t)snprintf(buf, size, "  calls with --py-hook eval_frame: %s at %s; not seen: %s%s\n",
-				words[c.way], c.symbol, c.holes,
-				left ? "; a hook is there already, left by a tool that was killed" : "");
+				words[c.way], c.symbol, c.holes, there);
 }
 
 const char *hb_py_calls__describe(const struct hb_process *p, const struct hb_py_runtime *r, char *buf,
