@@ -229,7 +229,7 @@ static __always_inline u32 site_of(struct hb_raising *r, const struct hb_py_rais
 	if (!hb_py_step(s, w, 0))
 		return 0;
 	s->trace.hash = hb_py_hash_end(s->hash, s->trace.state);
-	id = hb_py_keep(s, HB_TYPE_py_exception);
+	id = py_keep(s, HB_TYPE_py_exception);
 	return id ? hb_stack__join(0, id, HB_TYPE_py_exception) : 0;
 }
 

@@ -177,18 +177,14 @@ static __always_inline void py_announce(u32 id)
 	HB_SUBMIT(n);
 }
 
-__weak __noinline u32 hb_py_keep(struct hb_stack_scratch *s, u32 type)
+/* Inlined: up to 5.15 what a function is given cannot be put into a map. */
+static __always_inline u32 py_keep(struct hb_stack_scratch *s, u32 type)
 {
 	bool fresh = false;
-	u32 id;
-
-	if (!s)
-		return 0;
-	id = s->trace.n ? hb_stack__intern(&s->trace, &fresh) : 0;
+	u32 id = s->trace.n ? hb_stack__intern(&s->trace, &fresh) : 0;
 
 	if (fresh)
 		py_announce(id);
-
 	if (s->trace.n && !id)
 		hb_lose(HB_LOSS_STACK_FULL, type);
 	if (s->trace.state == HB_TRACE_TRUNCATED)
@@ -238,7 +234,7 @@ static __always_inline u32 py_take_of(const struct hb_py_walk *w, u64 ts, u32 wh
 	}
 	s->frame = frame;
 	py_walk(s, w);
-	id = hb_py_keep(s, type);
+	id = py_keep(s, type);
 	s->busy = 0;
 	return id;
 }

@@ -131,6 +131,15 @@ static void on_record(struct hb_model *m, const struct hb_record *r)
 	case HB_TYPE_py_call:
 		hb_model__py_call(m, t, r->data);
 		break;
+	case HB_TYPE_py_exception:
+		hb_model__py_exception(m, t, r->data);
+		break;
+	case HB_TYPE_py_gil:
+		hb_model__py_gil(m, t, r->data);
+		break;
+	case HB_TYPE_py_gc:
+		hb_model__py_gc(m, t, r->data);
+		break;
 	case HB_TYPE_process:
 		on_process(m, t, r->data);
 		break;
@@ -177,14 +186,26 @@ static int init_tables(struct hb_model *m)
 		struct hb_rows *t;
 		size_t size;
 	} tables[] = {
-	    {&m->procs, sizeof(struct hb_proc_stat)},	    {&m->threads, sizeof(struct thread)},
-	    {&m->calls, sizeof(struct hb_call_stat)},	    {&m->classes, sizeof(struct hb_class_stat)},
-	    {&m->sleeps, sizeof(struct hb_sleep_stat)},	    {&m->reasons, sizeof(struct hb_reason_stat)},
-	    {&m->wakers, sizeof(struct hb_waker_stat)},	    {&m->edges, sizeof(struct hb_edge_stat)},
-	    {&m->syscalls, sizeof(struct hb_syscall_stat)}, {&m->funcs, sizeof(struct func)},
-	    {&m->kernel, sizeof(struct hb_kernel_stat)},    {&m->stacks, sizeof(struct hb_stack_stat)},
-	    {&m->prices, sizeof(struct hb_price_stat)},	    {&m->locks, sizeof(struct hb_lock_stat)},
-	    {&m->merged, sizeof(struct hb_stack_stat)},	    {&m->py_calls, sizeof(struct hb_py_call_stat)},
+	    {&m->procs, sizeof(struct hb_proc_stat)},
+	    {&m->threads, sizeof(struct thread)},
+	    {&m->calls, sizeof(struct hb_call_stat)},
+	    {&m->classes, sizeof(struct hb_class_stat)},
+	    {&m->sleeps, sizeof(struct hb_sleep_stat)},
+	    {&m->reasons, sizeof(struct hb_reason_stat)},
+	    {&m->wakers, sizeof(struct hb_waker_stat)},
+	    {&m->edges, sizeof(struct hb_edge_stat)},
+	    {&m->syscalls, sizeof(struct hb_syscall_stat)},
+	    {&m->funcs, sizeof(struct func)},
+	    {&m->kernel, sizeof(struct hb_kernel_stat)},
+	    {&m->stacks, sizeof(struct hb_stack_stat)},
+	    {&m->prices, sizeof(struct hb_price_stat)},
+	    {&m->locks, sizeof(struct hb_lock_stat)},
+	    {&m->merged, sizeof(struct hb_stack_stat)},
+	    {&m->exceptions, sizeof(struct hb_exception_stat)},
+	    {&m->gils, sizeof(struct hb_gil_stat)},
+	    {&m->holders, sizeof(struct hb_holder_stat)},
+	    {&m->gcs, sizeof(struct hb_gc_stat)},
+	    {&m->py_calls, sizeof(struct hb_py_call_stat)},
 	};
 	int err = 0;
 
@@ -246,6 +267,7 @@ static void finish(struct hb_model *m)
 	hb_model__finish_waits(m);
 	hb_model__finish_cpu(m);
 	hb_model__finish_py_calls(m);
+	hb_model__finish_pyevents(m);
 	hb_rows__sort(&m->procs, cmp_procs);
 	while (m->n_traced < m->procs.n && ((struct hb_proc_stat *)m->procs.row[m->n_traced])->traced)
 		m->n_traced++;
@@ -325,6 +347,16 @@ static void drop_py_call(void *row)
 	hb_hist__free(&((struct hb_py_call_stat *)row)->dur);
 }
 
+static void drop_gil(void *row)
+{
+	hb_hist__free(&((struct hb_gil_stat *)row)->wait);
+}
+
+static void drop_gc(void *row)
+{
+	hb_hist__free(&((struct hb_gc_stat *)row)->dur);
+}
+
 static void free_pages(struct hb_model *m)
 {
 	for (u32 i = 0; i < m->threads.n; i++) {
@@ -357,6 +389,10 @@ void hb_model__free(struct hb_model *m)
 	hb_rows__free(&m->locks, NULL);
 	hb_rows__free(&m->merged, NULL);
 	hb_rows__free(&m->py_calls, drop_py_call);
+	hb_rows__free(&m->exceptions, NULL);
+	hb_rows__free(&m->gils, drop_gil);
+	hb_rows__free(&m->holders, NULL);
+	hb_rows__free(&m->gcs, drop_gc);
 	hb_map__free(m->pairs);
 	free(m->by_task);
 	free(m->notes);
@@ -410,3 +446,7 @@ GETTER(kernel, hb_kernel_stat)
 GETTER(prices, hb_price_stat)
 GETTER(locks, hb_lock_stat)
 GETTER(py_calls, hb_py_call_stat)
+GETTER(exceptions, hb_exception_stat)
+GETTER(gils, hb_gil_stat)
+GETTER(holders, hb_holder_stat)
+GETTER(gcs, hb_gc_stat)

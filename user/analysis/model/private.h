@@ -38,6 +38,8 @@ struct hb_model {
 	struct hb_rows procs, threads, calls, classes, sleeps, reasons, wakers, edges, syscalls, funcs,
 	    kernel, stacks, prices, locks, py_calls, merged; /* stacks by functions */
 	struct hb_map *pairs;				     /* (user stack, kernel stack) -> dense number */
+	kernel, stacks, prices, locks, exceptions, gils, holders, gcs, merged; /* stacks by functions */
+	struct hb_map *pairs; /* (user stack, kernel stack) -> dense number */
 	struct note *notes;
 	u32 n_notes;
 	u32 n_traced; /* after finish: the first n_traced of procs */
@@ -54,11 +56,16 @@ void hb_model__syscall(struct hb_model *m, struct thread *t, const struct hb_rec
 void hb_model__py_call(struct hb_model *m, struct thread *t, const struct hb_rec_py_call *r);
 void hb_model__sample(struct hb_model *m, struct thread *t, const struct hb_rec_sample *r);
 
+void hb_model__py_exception(struct hb_model *m, struct thread *t, const struct hb_rec_py_exception *r);
+void hb_model__py_gil(struct hb_model *m, struct thread *t, const struct hb_rec_py_gil *r);
+void hb_model__py_gc(struct hb_model *m, struct thread *t, const struct hb_rec_py_gc *r);
+
 /* After the last record: derive and sort. */
 void hb_model__finish_calls(struct hb_model *m);
 void hb_model__finish_waits(struct hb_model *m);
 void hb_model__finish_cpu(struct hb_model *m);
 void hb_model__finish_py_calls(struct hb_model *m);
+void hb_model__finish_pyevents(struct hb_model *m);
 
 /* For qsort on arrays of pointers: larger first. */
 #define BIGGER_FIRST(a, b)                                                                                   \

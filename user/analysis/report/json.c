@@ -8,6 +8,7 @@
 
 #include "analysis/model/decode.h"
 #include "analysis/model/model.h"
+#include "analysis/model/pyevents.h"
 #include "base/json.h"
 
 struct doc {
@@ -319,6 +320,69 @@ static void put_stack(struct doc *d, const void *row)
 	hb_json__end(d->j);
 }
 
+static void put_site(struct doc *d, u32 pid, u32 site)
+{
+	const struct hb_loc *l = hb_decode__site(d->w, pid, site);
+	char buf[256];
+
+	if (!l)
+		return;
+	hb_json__kstring(d->j, "function", hb_decode__frame(d->w, l, HB_FRAME_NAME, buf, sizeof(buf)));
+	hb_json__kstring(d->j, "file", hb_decode__frame_file(d->w, l));
+	if (l->line)
+		hb_json__ku64(d->j, "line", l->line);
+}
+
+static void put_exception(struct doc *d, const void *row)
+{
+	const struct hb_exception_stat *s = row;
+	char buf[256];
+
+	put_proc(d, s->proc);
+	hb_json__kstring(d->j, "exception", hb_decode__exception(&s->name, s->origin, buf, sizeof(buf)));
+	hb_json__kbool(d->j, "native", s->origin);
+	put_site(d, s->proc->pid, s->site);
+	hb_json__ku64(d->j, "count", s->count);
+	hb_json__ku64(d->j, "unwound", s->unwound);
+}
+
+static void put_gil(struct doc *d, const void *row)
+{
+	const struct hb_gil_stat *s = row;
+
+	put_proc(d, s->thread->proc);
+	hb_json__ku64(d->j, "tid", s->thread->task ? s->thread->task->tid : 0);
+	hb_json__kstring(d->j, "comm", hb_decode__comm(d->w, s->thread->task));
+	put_hist(d, &s->wait);
+	hb_json__ku64(d->j, "handovers", s->handovers);
+	hb_json__ku64(d->j, "handover_ns", s->handover_ns);
+}
+
+static void put_holder(struct doc *d, const void *row)
+{
+	const struct hb_holder_stat *s = row;
+
+	put_proc(d, s->proc);
+	if (s->task)
+		hb_json__ku64(d->j, "tid", s->task->tid);
+	hb_json__ku64(d->j, "waits", s->waits);
+	hb_json__ku64(d->j, "waited_ns", s->waited_ns);
+	hb_json__ku64(d->j, "longest_ns", s->longest_ns);
+	hb_json__karray(d->j, "frames");
+	put_frames(d, s->proc->pid, s->stack);
+	hb_json__end(d->j);
+}
+
+static void put_gc(struct doc *d, const void *row)
+{
+	const struct hb_gc_stat *s = row;
+
+	put_proc(d, s->proc);
+	if (s->generation != UINT32_MAX)
+		hb_json__ku64(d->j, "generation", s->generation);
+	put_hist(d, &s->dur);
+}
+
 static void put_price(struct doc *d, const void *row)
 {
 	const struct hb_price_stat *p = row;
@@ -475,6 +539,10 @@ static void put_tables(struct doc *d)
 	TABLE("python_calls", py_calls, put_py_call);
 	TABLE("kernel_cpu", kernel, put_kernel);
 	TABLE("syscalls", syscalls, put_call_table);
+	TABLE("exceptions", exceptions, put_exception);
+	TABLE("gil_waits", gils, put_gil);
+	TABLE("gil_holders", holders, put_holder);
+	TABLE("gc", gcs, put_gc);
 	TABLE("stacks", stacks, put_stack);
 #undef TABLE
 }

@@ -348,6 +348,16 @@ static struct hb_table *stacks(struct page *p, u32 *n)
 	return t;
 }
 
+#define PYTHON_TABLE(name)                                                                                   \
+	static struct hb_table *name(struct page *p, u32 *n)                                                 \
+	{                                                                                                    \
+		return hb_pytable__##name(p->w, p->m, p->rows ? p->rows : UINT_MAX, n);                      \
+	}
+PYTHON_TABLE(exceptions)
+PYTHON_TABLE(gils)
+PYTHON_TABLE(holders)
+PYTHON_TABLE(gcs)
+
 static struct hb_table *losses(struct page *p, u32 *n)
 {
 	struct hb_table *t = hb_table__new("cause|record type|CPU>|count>|meaning~");
@@ -404,6 +414,10 @@ static const struct section {
     {"Python functions by calls (times with what they call)", py_calls, 50, NULL},
     {"CPU time in the kernel by system call (estimate: samples x period)", kernel, 0, NULL},
     {"System calls", syscalls, 0, NULL},
+    {"Python: exceptions (unwound: frames without a handler that each went through)", exceptions, 30, NULL},
+    {"Python: waits for the GIL (share: of the window)", gils, 30, NULL},
+    {"Python: who held the GIL when others began to wait", holders, 20, NULL},
+    {"Python: garbage collections", gcs, 0, NULL},
     {"Stacks", stacks, 20, NULL},
     {"Loss", losses, 0, NULL},
     {"Cost by hook (targets: hits x measured price; machine: as measured by the kernel)", prices, 0, NULL},

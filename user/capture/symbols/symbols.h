@@ -8,6 +8,7 @@
 #ifndef HB_SYMBOLS_H
 #define HB_SYMBOLS_H
 
+#include "base/demangle.h"
 #include "base/error.h"
 #include "schema/schema.h"
 
@@ -94,10 +95,6 @@ bool hb_elf__at(const struct hb_elf *f, u64 offset, struct hb_sym *out);
 /* True when rsp points at the return address at this file offset, i.e. it is a function's very first
  * instruction (endbr64 included) so a return probe there is sound. */
 bool hb_elf__is_entry(const struct hb_elf *f, u64 offset);
-
-/* Name for people: C++ and Rust demangled into buf (without parameters) when it is mangled, else the name
- * itself. A hostile name costs bounded time and memory: what would be longer than buf stays mangled. */
-const char *hb_demangle(const char *name, char *buf, size_t size);
 
 /* ---- kernel symbols ---- */
 struct hb_ksyms;
