@@ -36,9 +36,8 @@ struct hb_model {
 	u32 n_pages; /* of a thread */
 	struct thread **by_task;
 	struct hb_rows procs, threads, calls, classes, sleeps, reasons, wakers, edges, syscalls, funcs,
-	    kernel, stacks, prices, locks, py_calls, merged; /* stacks by functions */
-	struct hb_map *pairs;				     /* (user stack, kernel stack) -> dense number */
-	kernel, stacks, prices, locks, exceptions, gils, holders, gcs, merged; /* stacks by functions */
+	    kernel, stacks, prices, locks, py_calls, exceptions, gils, holders, gcs,
+	    merged;	      /* stacks by functions */
 	struct hb_map *pairs; /* (user stack, kernel stack) -> dense number */
 	struct note *notes;
 	u32 n_notes;
