@@ -161,6 +161,8 @@ static bool take(const struct hb_process *p, const struct hb_py_runtime *r, u32 
 	c->map = im->map;
 	c->offset = cheapest(im, s.offset);
 	c->holes = w->holes;
+	if (w->way == HB_PY_WAY_HOOK && r->minor == 11 && r->exact && r->micro >= 7)
+		c->holes = "interpreters that start later";
 	if (w->way != HB_PY_WAY_END)
 		c->no_return = hb_py_calls__no_return(p);
 	c->ret = w->way != HB_PY_WAY_END && !c->no_return;

@@ -14,6 +14,7 @@
 
 #include "capture/python/calls.h"
 #include "capture/python/memory.h"
+#include "capture/python/private.h"
 
 /* Calls that may be nested under the hook, by version: measured, with room to spare. 3.11 has no check of the
  * C stack and crashes beyond (15,000 went well, 40,000 did not, with 8 MiB); 3.12 raises RecursionError at
@@ -77,6 +78,62 @@ static u32 offset_of_limit(u32 pid, u64 code)
 	return off < 1 << 20 && off % 4 == 0 ? off : 0;
 }
 
+/* ---- the C stacks that calls are nested on ---- */
+
+#define PER_CALL 1024 /* bytes of C stack for a nested call, twice of what was measured (430) */
+
+/* Bytes of a thread's stack below its own block, which lies at the stack's upper end; 0: not found. */
+static u64 stack_below(FILE *maps, u64 self)
+{
+	char line[512];
+	unsigned long long from, to;
+
+	rewind(maps);
+	while (fgets(line, sizeof(line), maps))
+		if (sscanf(line, "%llx-%llx", &from, &to) == 2 && from <= self && self < to)
+			return self - from;
+	return 0;
+}
+
+/* The smallest stack among the threads that run Python, but for the main one, which grows. */
+static u64 smallest_stack(const struct hb_process *p, const struct hb_py_runtime *r)
+{
+	static __thread u64 states[HB_PY_THREADS_MAX];
+	u32 n = hb_py_threads__list(p->pid, r, states, HB_PY_THREADS_MAX);
+	u64 self, native, size, min = UINT64_MAX;
+	char path[32];
+	FILE *maps;
+
+	snprintf(path, sizeof(path), "/proc/%u/maps", p->pid);
+	maps = fopen(path, "re");
+	for (u32 i = 0; maps && i < n; i++) {
+		u64 at = states[i] + r->off.walk.thread_id;
+
+		/* Behind the thread's own block's address: its number. */
+		if (!hb_py_memory__word(p->pid, at, &self) || !hb_py_memory__word(p->pid, at + 8, &native) ||
+		    native == p->nspid)
+			continue;
+		size = stack_below(maps, self);
+		min = size && size < min ? size : min;
+	}
+	if (maps)
+		fclose(maps);
+	return min;
+}
+
+static int check_stacks(const struct hb_process *p, const struct hb_py_runtime *r, u32 limit,
+			struct hb_error *e)
+{
+	u64 size = smallest_stack(p, r);
+
+	if (size / PER_CALL >= limit)
+		return 0;
+	return hb_error__set(e, HB_EXIT_TARGET, -ERANGE,
+			     "a thread has a stack of %llu KiB only, and under the hook calls nested %u deep "
+			     "(sys.setrecursionlimit) could need %u KiB",
+			     (unsigned long long)size / 1024, limit, limit * PER_CALL / 1024);
+}
+
 /* ---- may it be set? ---- */
 
 static int check_depth(const struct hb_process *p, const struct hb_py_runtime *r, const struct hb_py_calls *c,
@@ -97,7 +154,7 @@ static int check_depth(const struct hb_process *p, const struct hb_py_runtime *r
 					     "it allows calls nested %u deep (sys.setrecursionlimit), and "
 					     "under the hook more than %u of Python 3.%u %s",
 					     limit, depths[i].safe, r->minor, depths[i].beyond);
-		return 0;
+		return check_stacks(p, r, limit, e);
 	}
 	return hb_error__set(e, HB_EXIT_TARGET, -ENOTSUP,
 			     "how deep calls may be nested under the hook is not known of Python 3.%u",
