@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""An engine-shaped graph of objects, for CPython 3.8 and later: Core.step() again and again, each time with other values. What was in
-the fields at the end of each call is written to a file, as "PATH VALUE" lines of JSON, one list a call.
+"""An engine-shaped graph of objects, for CPython 3.8 and later: Core.step() again and again, each time with other values. A file gets
+a line of JSON for each call: when it began and ended, and what was in the fields then, {path: value}.
 
 usage: fields.py TRUTH [STEPS_PER_SECOND]
 """
@@ -71,11 +71,11 @@ def work(core, batch):
 
 
 def truth(core, batch):
-    s = core.scheduler
+    s, now = core.scheduler, core.current
     return {"self.scheduler.running:len": len(s.running), "self.scheduler.waiting:len": len(s.waiting), "self.scheduler.by_id": len(s.by_id),
-            "self.scheduler.share": s.share, "self.scheduler.paused": s.paused, "self.scheduler.policy": s.policy, "batch": batch,
-            "self.current.request_id": core.current.request_id, "self.current.priority:int": core.current.priority, "scale": 1.0,
-            "self.scheduler.limit": s.limit, "self.name": core.name}
+            "self.scheduler.share:float": s.share, "self.scheduler.paused:bool": s.paused, "self.scheduler.policy": s.policy,
+            "self.steps:int": core.steps, "batch": batch, "scale": 1.0, "self.current.request_id:str": now and now.request_id,
+            "self.current.priority:int": now and now.priority, "self.scheduler.limit": s.limit, "self.name": core.name}
 
 
 def main():
@@ -87,9 +87,9 @@ def main():
     print("ready", flush=True)
     while going:
         batch += 1
-        before = time.monotonic_ns()
+        at_begin, begin = truth(core, batch), time.monotonic_ns()
         core.step(batch)
-        out.write(json.dumps([before, time.monotonic_ns(), truth(core, batch)]) + "\n")
+        out.write(json.dumps([begin, time.monotonic_ns(), at_begin, truth(core, batch)]) + "\n")
         work(core, batch)
         time.sleep(pause)
     out.close()

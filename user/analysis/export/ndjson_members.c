@@ -502,6 +502,7 @@ static const struct special {
      "the function; `module` as far as its file's place tells; absent when it could not be read"},
     {"py_call", "flags", "fields", emit_call_fields,
      "{field as asked for: value}, of those that had a value; absent where none was read"},
+    {"py_field", "call", NULL, NULL, NULL}, /* that is what ts says */
     {"py_field", "num", "value", emit_field_value,
      "number, text, true, false or null; of `hash` 16 hex digits; absent for kinds without a value"},
     {"py_field", "text", NULL, NULL, NULL},
