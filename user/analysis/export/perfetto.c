@@ -11,6 +11,7 @@
 #include "analysis/export/label.h"
 #include "analysis/export/perfetto_private.h"
 #include "analysis/model/decode.h"
+#include "analysis/model/model.h"
 #include "base/text.h"
 
 #define MEMORY	 ((u64)512 << 20)
@@ -294,8 +295,10 @@ static unsigned split(const struct hb_pf *p, const struct hb_record *r, u32 *num
 		      struct hb_pf_wake *wake)
 {
 	const struct hb_type *t = hb_schema__type(r->type);
+	double v;
 
-	if (r->type == HB_TYPE_price)
+	/* Numbers of fields are counters (perfetto_fields.c). */
+	if (r->type == HB_TYPE_price || (r->type == HB_TYPE_py_field && hb_field__number(r->data, &v)))
 		return 0;
 	m[0] = (struct made){.task = r->task_idx, .record = r->data, .size = t->size};
 	m[0].ev = (struct hb_pf_event){.begin = r->begin, .end = r->ts, .kind = (u8)r->type};
@@ -417,6 +420,7 @@ static int write_all(struct hb_pf *p)
 	rc = put_tracks(p);
 	if (!rc && p->lossy)
 		put_loss(p);
+	rc = rc ? rc : hb_pf__fields(p);
 	for (u32 from = 0, to; from < p->n_tasks && !rc; from = to)
 		rc = batch(p, from, &to);
 	return rc ? rc : hb_pf__flush(p, 0);

@@ -128,6 +128,9 @@ static void on_record(struct hb_model *m, const struct hb_record *r)
 	case HB_TYPE_sample:
 		hb_model__sample(m, t, r->data);
 		break;
+	case HB_TYPE_py_field:
+		hb_model__py_field(m, t, r->data);
+		break;
 	case HB_TYPE_py_call:
 		hb_model__py_call(m, t, r->data);
 		break;
@@ -206,6 +209,7 @@ static int init_tables(struct hb_model *m)
 	    {&m->holders, sizeof(struct hb_holder_stat)},
 	    {&m->gcs, sizeof(struct hb_gc_stat)},
 	    {&m->py_calls, sizeof(struct hb_py_call_stat)},
+	    {&m->fields, sizeof(struct hb_field_stat)},
 	};
 	int err = 0;
 
@@ -267,6 +271,7 @@ static void finish(struct hb_model *m)
 	hb_model__finish_waits(m);
 	hb_model__finish_cpu(m);
 	hb_model__finish_py_calls(m);
+	hb_model__finish_py_fields(m);
 	hb_model__finish_pyevents(m);
 	hb_rows__sort(&m->procs, cmp_procs);
 	while (m->n_traced < m->procs.n && ((struct hb_proc_stat *)m->procs.row[m->n_traced])->traced)
@@ -389,6 +394,7 @@ void hb_model__free(struct hb_model *m)
 	hb_rows__free(&m->locks, NULL);
 	hb_rows__free(&m->merged, NULL);
 	hb_rows__free(&m->py_calls, drop_py_call);
+	hb_rows__free(&m->fields, hb_model__drop_field);
 	hb_rows__free(&m->exceptions, NULL);
 	hb_rows__free(&m->gils, drop_gil);
 	hb_rows__free(&m->holders, NULL);
@@ -445,6 +451,7 @@ GETTER(funcs, hb_func_stat)
 GETTER(kernel, hb_kernel_stat)
 GETTER(prices, hb_price_stat)
 GETTER(locks, hb_lock_stat)
+GETTER(fields, hb_field_stat)
 GETTER(py_calls, hb_py_call_stat)
 GETTER(exceptions, hb_exception_stat)
 GETTER(gils, hb_gil_stat)

@@ -195,6 +195,19 @@ struct hb_gc_stat { /* collections of one generation in one process */
 	struct hb_hist dur;
 };
 
+struct hb_field_stat { /* a field of Python objects (--field), in one process */
+	struct hb_proc_stat *proc;
+	u32 field;			    /* string: as asked for */
+	u64 count, numbers, texts;	    /* readings; of those: numbers and lengths, texts */
+	u64 none, without, late;	    /* None; no value (missing, unreadable); read a moment later */
+	double min, median, max, last, sum; /* of the numbers */
+	u64 different;			    /* texts */
+	double *value;			    /* inside: what the median is from */
+	struct hb_map *distinct;
+};
+/* What a reading is as a number; false when it is none. */
+bool hb_field__number(const struct hb_rec_py_field *r, double *out);
+
 struct hb_price_stat {
 	const struct hb_probe_row *row; /* NULL: the hook named by `hook` */
 	u32 hook;
@@ -242,6 +255,7 @@ HB_MODEL_TABLE(funcs, hb_func_stat); /* by self_ns */
 HB_MODEL_TABLE(kernel, hb_kernel_stat);
 HB_MODEL_TABLE(stacks, hb_stack_stat); /* by ns, then count */
 HB_MODEL_TABLE(prices, hb_price_stat);
+HB_MODEL_TABLE(fields, hb_field_stat);	       /* in the order of asking */
 HB_MODEL_TABLE(py_calls, hb_py_call_stat);     /* by total time, then count */
 HB_MODEL_TABLE(exceptions, hb_exception_stat); /* by count */
 HB_MODEL_TABLE(gils, hb_gil_stat);	       /* by time waited */

@@ -36,7 +36,7 @@ struct hb_model {
 	u32 n_pages; /* of a thread */
 	struct thread **by_task;
 	struct hb_rows procs, threads, calls, classes, sleeps, reasons, wakers, edges, syscalls, funcs,
-	    kernel, stacks, prices, locks, py_calls, exceptions, gils, holders, gcs,
+	    kernel, stacks, prices, locks, py_calls, fields, exceptions, gils, holders, gcs,
 	    merged;	      /* stacks by functions */
 	struct hb_map *pairs; /* (user stack, kernel stack) -> dense number */
 	struct note *notes;
@@ -53,6 +53,7 @@ void hb_model__accel(struct hb_model *m, struct thread *t, const struct hb_rec_a
 void hb_model__offcpu(struct hb_model *m, struct thread *t, const struct hb_rec_offcpu *r);
 void hb_model__syscall(struct hb_model *m, struct thread *t, const struct hb_rec_syscall *r);
 void hb_model__py_call(struct hb_model *m, struct thread *t, const struct hb_rec_py_call *r);
+void hb_model__py_field(struct hb_model *m, struct thread *t, const struct hb_rec_py_field *r);
 void hb_model__sample(struct hb_model *m, struct thread *t, const struct hb_rec_sample *r);
 
 void hb_model__py_exception(struct hb_model *m, struct thread *t, const struct hb_rec_py_exception *r);
@@ -64,6 +65,8 @@ void hb_model__finish_calls(struct hb_model *m);
 void hb_model__finish_waits(struct hb_model *m);
 void hb_model__finish_cpu(struct hb_model *m);
 void hb_model__finish_py_calls(struct hb_model *m);
+void hb_model__finish_py_fields(struct hb_model *m);
+void hb_model__drop_field(void *row);
 void hb_model__finish_pyevents(struct hb_model *m);
 
 /* For qsort on arrays of pointers: larger first. */

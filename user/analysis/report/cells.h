@@ -24,6 +24,8 @@ struct hb_table *hb_pytable__gils(const struct hb_window *w, const struct hb_mod
 struct hb_table *hb_pytable__holders(const struct hb_window *w, const struct hb_model *m, u32 max, u32 *n);
 struct hb_table *hb_pytable__gcs(const struct hb_window *w, const struct hb_model *m, u32 max, u32 *n);
 
+struct hb_table *hb_pytable__fields(const struct hb_window *w, const struct hb_model *m, u32 max, u32 *n);
+
 /* "python 123 (sendto)", "softirq", "unknown" */
 const char *hb_waker__text(const struct hb_window *w, const struct hb_waker_stat *k, char *buf, size_t size);
 

@@ -495,6 +495,28 @@ static void put_notes(struct doc *d)
 	hb_json__end(d->j);
 }
 
+static void put_field(struct doc *d, const void *row)
+{
+	const struct hb_field_stat *s = row;
+
+	put_proc(d, s->proc);
+	hb_json__kstring(d->j, "field", str(d, s->field));
+	hb_json__ku64(d->j, "count", s->count);
+	hb_json__ku64(d->j, "numbers", s->numbers);
+	if (s->numbers) {
+		hb_json__kreal(d->j, "min", s->min, 9);
+		hb_json__kreal(d->j, "median", s->median, 9);
+		hb_json__kreal(d->j, "mean", s->sum / (double)s->numbers, 9);
+		hb_json__kreal(d->j, "max", s->max, 9);
+		hb_json__kreal(d->j, "last", s->last, 9);
+	}
+	hb_json__ku64(d->j, "texts", s->texts);
+	hb_json__ku64(d->j, "different", s->different);
+	hb_json__ku64(d->j, "none", s->none);
+	hb_json__ku64(d->j, "without", s->without);
+	hb_json__ku64(d->j, "late", s->late);
+}
+
 static void put_py_call(struct doc *d, const void *row)
 {
 	const struct hb_py_call_stat *c = row;
@@ -537,6 +559,7 @@ static void put_tables(struct doc *d)
 	TABLE("threads", threads, put_thread);
 	TABLE("functions", funcs, put_func);
 	TABLE("python_calls", py_calls, put_py_call);
+	TABLE("python_fields", fields, put_field);
 	TABLE("kernel_cpu", kernel, put_kernel);
 	TABLE("syscalls", syscalls, put_call_table);
 	TABLE("exceptions", exceptions, put_exception);

@@ -357,6 +357,7 @@ PYTHON_TABLE(exceptions)
 PYTHON_TABLE(gils)
 PYTHON_TABLE(holders)
 PYTHON_TABLE(gcs)
+PYTHON_TABLE(fields)
 
 static struct hb_table *losses(struct page *p, u32 *n)
 {
@@ -414,6 +415,9 @@ static const struct section {
     {"Python functions by calls (times with what they call)", py_calls, 50, NULL},
     {"CPU time in the kernel by system call (estimate: samples x period)", kernel, 0, NULL},
     {"System calls", syscalls, 0, NULL},
+    {"Python: fields of objects (different: texts; no value: missing or unreadable; late: read a moment "
+     "after)",
+     fields, 0, NULL},
     {"Python: exceptions (unwound: frames without a handler that each went through)", exceptions, 30, NULL},
     {"Python: waits for the GIL (share: of the window)", gils, 30, NULL},
     {"Python: who held the GIL when others began to wait", holders, 20, NULL},
