@@ -9,6 +9,7 @@ import pytest
 
 from lib import paths
 from lib.tool import OK, USAGE
+from test_export_perfetto import decoded
 from test_python import PYTHONS, any_python
 
 PROGRAM = paths.source("tests", "workloads", "python", "fields.py")
@@ -121,6 +122,31 @@ def test_texts_are_kept_on_request_only(hb, start, tmp_path, python):
         assert b"req-0" not in f.read()
     text = json.dumps(window.rows)
     assert "req-0" not in text and "fcfs" not in text
+
+
+@pytest.mark.parametrize("python", any_python)
+def test_numbers_in_reports_and_counters(hb, start, oracle, tmp_path, python):
+    target = begin(start, python, str(tmp_path))
+    fields = ["self.scheduler.running:len", "self.scheduler.share", "self.current.priority", "self.name"]
+    path, _ = hb.trace("-p", target.pid, *ways(python)[0], *options(fields), duration="2s")
+    window = hb.window(path)
+    trace = decoded(hb, oracle, path)
+    rows = {r["field"]: r for r in hb.json(path)["python_fields"]}
+    text = hb.run("report", path, code=OK).out
+    for field in fields:
+        spec = "*:Core.step " + field
+        values = [(r["ts"] + window.head["start_ns"], r["value"]) for r in window.of("py.field", field=spec) if "value" in r]
+        row = rows[spec]
+        assert row["count"] == len(window.of("py.field", field=spec)) and spec in text
+        if field == "self.name":
+            assert row["texts"] == len(values) and row["different"] == 1 and row["numbers"] == 0
+            assert f"{target.pid} {spec}" not in trace["counters"]
+            continue
+        numbers = sorted(v for _, v in values)
+        assert (row["numbers"], row["last"]) == (len(values), pytest.approx(values[-1][1]))
+        assert (row["min"], row["max"]) == (pytest.approx(numbers[0]), pytest.approx(numbers[-1]))
+        assert row["median"] == pytest.approx(numbers[(len(numbers) - 1) // 2])
+        assert trace["counters"][f"{target.pid} {spec}"] == [list(v) for v in values]
 
 
 @pytest.mark.parametrize("field,sentence", [

@@ -381,7 +381,7 @@ static void on_call(const struct hb_wire *w, const void *payload, void *arg)
 	}
 	rec.func = f.func;
 	if (keep)
-		hb_collect__emit(s->collect, HB_TYPE_py_call, w->pid, w->tid, w->ts, &rec);
+		hb_collect__instead(s->collect, HB_TYPE_py_call, w->pid, w->tid, w->ts, &rec);
 	if (fields)
 		hb_session_pyfields__unread(s, w, &at, qualified, w->ts - rec.dur);
 }

@@ -146,7 +146,7 @@ static void emit(struct hb_session *s, const struct hb_wire *w, u32 field, struc
 		rec->kind = HB_PYKIND_HASH;
 		rec->num = hb_siphash(f->key, parts, sizeof(parts));
 	}
-	hb_collect__emit(s->collect, HB_TYPE_py_field, w->pid, w->tid, rec->call, rec);
+	hb_collect__instead(s->collect, HB_TYPE_py_field, w->pid, w->tid, rec->call, rec);
 }
 
 struct planning {
