@@ -142,6 +142,18 @@ def test_only_what_is_selected(hb, start, python):
     no_loss(window)
 
 
+@each_python
+def test_with_single_uprobes(hb, start, python):
+    """As on kernels before 6.6."""
+    truth = truth_of(python)
+    target = begin(start, python)
+    said, _ = check(hb, target)
+    if "not seen" in said:
+        pytest.skip("nothing is seen without the hook here")
+    path, _, _ = tracing.around(hb, lambda: one_round(target), "-p", target.pid, "--calls", "fib", "--single-uprobes")
+    assert calls_of(hb.window(path)) == {"fib": truth["fib"]}
+
+
 DEEP = """
 import sys
 def down(n):

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define TASKS 65536
 
@@ -97,11 +98,13 @@ static void on_price(struct hb_model *m, struct thread *t, const void *data)
 	}
 	p->row = hook ? NULL : hb_window__probe(m->w, r->probe);
 	p->hook = hook ? r->hook : 0;
+	/* Programs of uprobes on interpreters are called so. */
+	p->targets = !p->hook || strncmp(hb_window__string(m->w, r->hook), "py", 2) == 0;
 	p->hits += r->hits;
 	p->price = r->price;
 	p->cost_ns += r->hits * r->price;
 	m->totals.cost_ns += r->hits * r->price;
-	*(hook ? &m->totals.hook_cost_ns : &m->totals.probe_cost_ns) += r->hits * r->price;
+	*(p->targets ? &m->totals.probe_cost_ns : &m->totals.hook_cost_ns) += r->hits * r->price;
 }
 
 static void on_record(struct hb_model *m, const struct hb_record *r)

@@ -211,6 +211,7 @@ bool hb_field__number(const struct hb_rec_py_field *r, double *out);
 struct hb_price_stat {
 	const struct hb_probe_row *row; /* NULL: the hook named by `hook` */
 	u32 hook;
+	bool targets; /* paid by the targets only: a table row, or a hook on Python */
 	u64 hits, price, cost_ns;
 };
 

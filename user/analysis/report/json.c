@@ -388,7 +388,7 @@ static void put_price(struct doc *d, const void *row)
 	const struct hb_price_stat *p = row;
 
 	hb_json__kstring(d->j, "hook", str(d, p->row ? p->row->symbol : p->hook));
-	hb_json__kstring(d->j, "where", p->row || !p->hook ? "targets" : "machine");
+	hb_json__kstring(d->j, "where", p->targets ? "targets" : "machine");
 	hb_json__ku64(d->j, "hits", p->hits);
 	hb_json__ku64(d->j, "price_ns", p->price);
 	hb_json__ku64(d->j, "cost_ns", p->cost_ns);

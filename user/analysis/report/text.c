@@ -386,7 +386,7 @@ static struct hb_table *prices(struct page *p, u32 *n)
 
 	for (u32 i = 0; i < shown(p, *n); i++) {
 		hb_table__cell(t, "%s", hb_window__string(p->w, s[i]->row ? s[i]->row->symbol : s[i]->hook));
-		hb_table__cell(t, "%s", s[i]->row || !s[i]->hook ? "targets" : "machine");
+		hb_table__cell(t, "%s", s[i]->targets ? "targets" : "machine");
 		hb_cell__count(t, s[i]->hits);
 		hb_cell__ns(t, s[i]->price);
 		hb_cell__ns(t, s[i]->cost_ns);
