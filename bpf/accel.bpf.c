@@ -236,6 +236,7 @@ static __always_inline void fill(struct hb_rec_accel *r, const struct hb_probe_d
 			v[i] = hb_argument(&d->args[i], &in, &flags);
 	if (flags & HB_AFLAG_ARGS)
 		hb_lose(HB_LOSS_ARGS, HB_TYPE_accel);
+	r->task = hb_python && (stack & HB_STACK_PAIR) ? py_task(HB_STACK_CALL) : 0;
 	r->dur = 0;
 	r->stream = v[HB_SLOT_STREAM];
 	r->handle = v[HB_SLOT_HANDLE];

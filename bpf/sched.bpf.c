@@ -41,6 +41,7 @@ struct hb_sleep {
 	u8 before; /* it slept already when the window began: `out` is the window's begin */
 	u32 stack;
 	u32 native;    /* the native part of it */
+	u64 task;      /* see py_task() */
 	u64 walked[4]; /* what the last walk of that began with */
 };
 
@@ -74,10 +75,12 @@ static __always_inline void sleep_walk_native(void *ctx, struct hb_sleep *s, con
 static __always_inline void sleep_walk(void *ctx, struct hb_sleep *s, const struct hb_call_regs *r)
 {
 	s->stack = 0;
+	s->task = 0;
 	if (!r->has_user)
 		return;
 	sleep_walk_native(ctx, s, r);
 	s->stack = hb_stack__pair(s->native, HB_TYPE_offcpu, HB_STACK_SWITCH);
+	s->task = hb_python && (s->stack & HB_STACK_PAIR) ? py_task(HB_STACK_SWITCH) : 0;
 }
 
 static __always_inline void switch_out(void *ctx, struct task_struct *prev, bool preempt, u32 state)
@@ -147,6 +150,7 @@ static __always_inline void sleep_emit(struct task_struct *next, const struct hb
 	o->wsys = woken ? s->wsys : HB_SYSNO_NONE;
 	o->wctx = woken ? s->wctx : HB_WCTX_UNKNOWN;
 	o->stack = o->dur >= hb_offcpu_stack_min_ns && hb_offcpu_stacks ? s->stack : 0;
+	o->task = o->stack ? s->task : 0;
 	o->sysno = s->sysno;
 	o->state = s->state;
 	o->flags = flags | (s->before ? HB_OFFCPU_BEFORE : 0);
@@ -245,6 +249,7 @@ static __always_inline void edge_begin(struct task_struct *t)
 	s->a1 = r.a1;
 	s->a2 = r.a2;
 	s->stack = 0;
+	s->task = 0;
 	s->before = 1;
 	hb_channel__of(t, &r, &s->chan);
 	s->out = hb_calls_from;

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "capture/python/calls.h"
+#include "capture/python/events.h"
 #include "cli/cli.h"
 #include "cli/target_args.h"
 
@@ -102,6 +103,16 @@ static void print_process(const struct hb_process *proc)
 	printf("process %u (%s)\n", proc->pid, hb_text__clean(comm));
 }
 
+static void print_python_events(const struct hb_process *proc, const struct hb_py_runtime *r)
+{
+	const struct hb_mapping *m = hb_py_runtime__mapping(r, proc);
+	struct hb_py_image image;
+	char line[400];
+
+	if (r->state != HB_PY_REFUSED && m && !hb_py_image__read(proc, m, r, &image))
+		printf("  %s\n", hb_py_events__describe(proc->pid, r, &image, line, sizeof(line)));
+}
+
 static void print_python(const struct hb_process *proc)
 {
 	char calls[2000];
@@ -111,9 +122,11 @@ static void print_python(const struct hb_process *proc)
 	u32 n = 0;
 
 	r = py ? hb_python__runtimes(py, &n) : NULL;
-	for (u32 i = 0; i < n; i++)
+	for (u32 i = 0; i < n; i++) {
 		printf("  %s\n%s", hb_py_runtime__describe(&r[i], line, sizeof(line)),
 		       hb_py_calls__describe(proc, &r[i], calls, sizeof(calls)));
+		print_python_events(proc, &r[i]);
+	}
 	hb_python__free(py);
 }
 

@@ -437,6 +437,7 @@ static void emit_sample_stack(struct hb_ndjson *c, const struct hb_ndjson_item *
 	hb_stackjson__array(c->stacks, &c->line, c->r->task ? c->r->task->pid : 0, (u32)v, s->kstack);
 }
 
+#define TASK_DOC  "asyncio task: address of its root coroutine, hex; absent outside of one"
 #define TIMED_DOC "ns inside the call; absent when only its entry was probed"
 static const struct special {
 	const char *type, *member;
@@ -487,6 +488,8 @@ static const struct special {
     {"offcpu", "wctx", NULL, NULL, NULL},
     {"offcpu", "flags", "before, open", emit_sleep_flags,
      "true, or absent; before: it slept already when the window began, open: it still slept at its end"},
+    {"accel", "task", "task", hb_ndjson__address, TASK_DOC},
+    {"offcpu", "task", "task", hb_ndjson__address, TASK_DOC},
     {"syscall", "sysno", "name", NULL, "system call"},
     {"syscall", "a0", "args, fd", emit_call_args, "six arguments as passed, hex; the first as in `offcpu`"},
     {"syscall", "a1", NULL, NULL, NULL},
@@ -506,20 +509,47 @@ static const struct special {
     {"py_field", "num", "value", emit_field_value,
      "number, text, true, false or null; of `hash` 16 hex digits; absent for kinds without a value"},
     {"py_field", "text", NULL, NULL, NULL},
-    {"py_field", "length", "length", emit_known, "of a str: its characters, of which `value` has the first 64 bytes"},
+    {"py_field", "length", "length", emit_known,
+     "of a str: its characters, of which `value` has the first 64 bytes"},
     {"py_field", "flags", "late", emit_field_flags, "true, or absent: read by the collector a moment later"},
+    {"py_exception", "name", "exception, native", hb_ndjson__exception,
+     "the class's own name; of C++ the type, and `native` is true"},
+    {"py_exception", "exc_type", NULL, NULL, NULL},
+    {"py_exception", "task", "task", hb_ndjson__address, TASK_DOC},
+    {"py_exception", "unwound", "unwound", hb_ndjson__unwound,
+     "with `rest` only: frames that all exceptions of this class from this place together went through "
+     "without a handler"},
+    {"py_exception", "message_hash", "message_hash", hb_ndjson__address, NULL},
+    {"py_exception", "message", "message", hb_ndjson__message, "its first 64 bytes (--exceptions text)"},
+    {"py_exception", "message_kind", NULL, NULL, NULL},
+    {"py_exception", "message_bytes", NULL, NULL, NULL},
+    {"py_exception", "origin", NULL, NULL, NULL},
+    {"py_exception", "site", "function, file, line", hb_ndjson__site, "where it was raised"},
+    {"py_exception", "flags", "rest", hb_ndjson__exception_flags,
+     "true, or absent: `count` is of those beyond the budget, which have no line of their own; the sum over "
+     "all lines is the number of exceptions"},
+    {"py_gil", "dur", "dur, wait_ns", hb_ndjson__wait,
+     "from the first sleep to the end of the last one; the same as `wait_ns` where it was a wait for the "
+     "GIL"},
+    {"py_gil", "task", "task", hb_ndjson__address, TASK_DOC},
+    {"py_gil", "holder", "holder_tid", hb_ndjson__holder, "who held it when the wait began; absent: unknown"},
+    {"py_gil", "handover", "handover", hb_ndjson__true,
+     "true, or absent: no wait for the GIL; it was given away on request, and another had to take it first"},
+    {"py_gil", "flags", "open", hb_ndjson__gil_flags,
+     "true, or absent: it still waited when the window ended"},
+    {"py_gc", "task", "task", hb_ndjson__address, TASK_DOC},
+    {"py_gc", "generation", "generation", hb_ndjson__generation, "0 to 2; absent where that is not told"},
+    {"py_gc", "how", "how", hb_ndjson__gc_how,
+     "how it was seen: collector, usdt, or pending (with whatever else was due at that moment)"},
     {"price", "probe", "name, api, class, layer", emit_probe, "the probed function; absent for a hook"},
 };
 
 /* Type words of the contract that differ from the record's name. */
 const char *hb_ndjson__type(const char *name)
 {
-	static const char *const words[][2] = {{"price", "receipt"},
-					       {"py_call", "py.call"},
-					       {"py_exception", "py.exception"},
-					       {"py_gil", "py.gil"},
-					       {"py_gc", "py.gc"},
-					       {"py_field", "py.field"}};
+	static const char *const words[][2] = {
+	    {"price", "receipt"}, {"py_call", "py.call"}, {"py_exception", "py.exception"},
+	    {"py_gil", "py.gil"}, {"py_gc", "py.gc"},	  {"py_field", "py.field"}};
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
 		if (strcmp(name, words[i][0]) == 0)

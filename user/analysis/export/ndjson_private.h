@@ -52,6 +52,21 @@ bool hb_ndjson__field_value(struct hb_ndjson *c, const struct hb_rec_py_field *r
 /* ,"fields":{..} of the call that c->r is; nothing where none was read. */
 void hb_ndjson__call_fields(struct hb_ndjson *c);
 
+/* ---- ndjson_pyevents.c: members by `emit_fn` ---- */
+
+void hb_ndjson__exception(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v);
+void hb_ndjson__message(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v);
+void hb_ndjson__exception_flags(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v);
+void hb_ndjson__unwound(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v);
+void hb_ndjson__address(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v); /* hex, where not 0 */
+void hb_ndjson__site(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v);
+void hb_ndjson__holder(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v);
+void hb_ndjson__wait(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v);
+void hb_ndjson__gil_flags(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v);
+void hb_ndjson__true(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v); /* true, or absent */
+void hb_ndjson__generation(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v);
+void hb_ndjson__gc_how(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v);
+
 /* How records of this type are written. */
 void hb_ndjson__plan(struct hb_ndjson_plan *p, const struct hb_type *t);
 /* The word in "type". */

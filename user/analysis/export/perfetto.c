@@ -13,6 +13,7 @@
 #include "analysis/model/decode.h"
 #include "analysis/model/model.h"
 #include "base/text.h"
+#include "schema/pyevents.h"
 
 #define MEMORY	 ((u64)512 << 20)
 #define TIME_MAX ((u64)INT64_MAX - 1) /* of the format */
@@ -290,7 +291,14 @@ static unsigned split_offcpu(const struct hb_pf *p, const struct hb_record *r, u
 	return 3;
 }
 
-/* The events of a record: none for receipts, which are about the whole window. */
+/* Exceptions without records of their own: nobody knows when. */
+static bool is_rest(const struct hb_record *r)
+{
+	return r->type == HB_TYPE_py_exception &&
+	       ((const struct hb_rec_py_exception *)r->data)->flags & HB_PYEXC_REST;
+}
+
+/* The events of a record: none for receipts and the like, which are about the whole window. */
 static unsigned split(const struct hb_pf *p, const struct hb_record *r, u32 *number, struct made *m,
 		      struct hb_pf_wake *wake)
 {
@@ -298,7 +306,8 @@ static unsigned split(const struct hb_pf *p, const struct hb_record *r, u32 *num
 	double v;
 
 	/* Numbers of fields are counters (perfetto_fields.c). */
-	if (r->type == HB_TYPE_price || (r->type == HB_TYPE_py_field && hb_field__number(r->data, &v)))
+	if (r->type == HB_TYPE_price || is_rest(r) ||
+	    (r->type == HB_TYPE_py_field && hb_field__number(r->data, &v)))
 		return 0;
 	m[0] = (struct made){.task = r->task_idx, .record = r->data, .size = t->size};
 	m[0].ev = (struct hb_pf_event){.begin = r->begin, .end = r->ts, .kind = (u8)r->type};
