@@ -353,6 +353,7 @@ static void put_gil(struct doc *d, const void *row)
 	put_proc(d, s->thread->proc);
 	hb_json__ku64(d->j, "tid", s->thread->task ? s->thread->task->tid : 0);
 	hb_json__kstring(d->j, "comm", hb_decode__comm(d->w, s->thread->task));
+	hb_json__ku64(d->j, "count", s->wait.count);
 	put_hist(d, &s->wait);
 	hb_json__ku64(d->j, "handovers", s->handovers);
 	hb_json__ku64(d->j, "handover_ns", s->handover_ns);
@@ -380,6 +381,7 @@ static void put_gc(struct doc *d, const void *row)
 	put_proc(d, s->proc);
 	if (s->generation != UINT32_MAX)
 		hb_json__ku64(d->j, "generation", s->generation);
+	hb_json__ku64(d->j, "count", s->dur.count);
 	put_hist(d, &s->dur);
 }
 
