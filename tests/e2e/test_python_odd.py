@@ -119,7 +119,7 @@ def test_off_and_thinned(hb, start):
     assert not any(python_frames(r) for r in window.of("accel")) and any(python_frames(r) for r in window.of("offcpu"))
 
 
-@pytest.mark.parametrize("args, says", [(["--python", "calls"], "not there yet"), (["--python", "x"], "off or stacks"),
+@pytest.mark.parametrize("args, says", [(["--python", "x"], "off, stacks"),
                                         (["--stacks-every", "launch"], "launch=10"), (["--stacks-every", "x=1"], "launch=10"),
                                         (["--stacks-every", "copy=-1"], "launch=10")])
 def test_switches_that_are_refused(tool, args, says):
