@@ -224,6 +224,7 @@ static __always_inline u32 site_of(struct hb_raising *r, const struct hb_py_rais
 		return 0;
 	s->frame = frame;
 	s->hash = HB_PY_HASH_BEGIN;
+	s->window_at = ~0ULL;
 	s->trace.state = HB_TRACE_WHOLE;
 	s->trace.n = 1;
 	if (!hb_py_step(s, w, 0))

@@ -53,9 +53,10 @@ static __always_inline bool py_innermost(const struct hb_py_walk *w, u64 ts, u64
 
 static __always_inline u64 py_word(const struct hb_stack_scratch *s, u16 off)
 {
-	u32 i = off >> 3;
+	u64 i = s->base + (off >> 3);
 
-	return s->block[i & (HB_PY_BLOCK / 8 - 1)];
+	asm volatile("" : "+r"(i)); /* else the mask is left out where it is known to be right */
+	return s->window[i & (HB_PY_WINDOW / 8 - 1)];
 }
 
 static __always_inline u8 py_byte(const struct hb_stack_scratch *s, u16 off)
@@ -63,7 +64,7 @@ static __always_inline u8 py_byte(const struct hb_stack_scratch *s, u16 off)
 	return py_word(s, off) >> (off & 7) * 8;
 }
 
-/* Where in its code the frame in `block` is, in units of 2 bytes. */
+/* Where in its code the frame under way is, in units of 2 bytes. */
 static __always_inline u64 py_at2(const struct hb_stack_scratch *s, const struct hb_py_walk *w, u64 code)
 {
 	u64 at = py_word(s, w->instr);
@@ -76,7 +77,7 @@ static __always_inline u64 py_at2(const struct hb_stack_scratch *s, const struct
 	return at < HB_PY_AT_MAX ? at : HB_PY_AT_MAX;
 }
 
-/* Word of the frame in `block`. */
+/* Word of the frame under way. */
 static __always_inline u64 py_frame(const struct hb_stack_scratch *s, const struct hb_py_walk *w, u64 *code)
 {
 	u64 word;
@@ -92,30 +93,59 @@ static __always_inline u64 py_frame(const struct hb_stack_scratch *s, const stru
 
 #define HB_CO_COROUTINE 0x180 /* flags of code: async def, or marked by types.coroutine() */
 
-/* The coroutine whose frame is in `block` and whose code this is; 0: it is none. An asyncio task runs its
+/* The coroutine whose frame is under way and whose code this is; 0: it is none. An asyncio task runs its
  * coroutine, which awaits others, so the outermost one on a stack tells the task. */
-static __always_inline u64 py_coroutine(const struct hb_stack_scratch *s, const struct hb_py_walk *w,
-					u64 code)
+static __always_inline void py_coroutine(struct hb_stack_scratch *s, const struct hb_py_walk *w, u64 code)
 {
-	u32 flags = 0;
 	u64 gen;
 
 	if (w->gen_owner)
 		gen = py_byte(s, w->gen_owner) == 1 ? s->frame - w->gen : 0;
 	else
 		gen = w->gen ? py_word(s, w->gen) : 0;
-	if (!gen || bpf_probe_read_user(&flags, sizeof(flags), (void *)(code + w->code_flags)))
-		return 0;
-	return flags & HB_CO_COROUTINE ? gen : 0;
+	if (!gen || bpf_probe_read_user(s->parts, 4, (void *)(code + w->code_flags)))
+		return;
+	if (s->parts[0] & HB_CO_COROUTINE)
+		s->task = gen;
 }
 
-/* By what two code objects that lay at one address differ: the name, and where that of the file is. In the
- * scratch, as the stacks of all functions together are little. */
-static __always_inline u64 py_mark(struct hb_stack_scratch *s, const struct hb_py_walk *w, u64 code)
+/* By what two code objects that lay at one address differ. Since 3.12 each has a number of its own; before,
+ * it is the place of its file, and its name: for frames further out than HB_PY_NAMED by place only, as
+ * functions that come and go are inner ones. In the scratch, as the stacks of all functions together are
+ * little. */
+static __always_inline u64 py_mark(struct hb_stack_scratch *s, const struct hb_py_walk *w, u64 code, u32 i)
 {
-	bpf_probe_read_user(s->parts, 16, (void *)(code + w->code_name - 8));
-	bpf_probe_read_user(&s->parts[2], 8, (void *)(s->parts[1] + w->str_hash));
+	if (!w->str_hash) {
+		bpf_probe_read_user(s->parts, 8, (void *)(code + w->code_mark));
+		return s->parts[0];
+	}
+	bpf_probe_read_user(s->parts, 16, (void *)(code + w->code_mark));
+	s->parts[2] = s->parts[1];
+	if (i < HB_PY_NAMED)
+		bpf_probe_read_user(&s->parts[2], 8, (void *)(s->parts[1] + w->str_hash));
 	return s->parts[2] ^ s->parts[0];
+}
+
+/* Makes the frame that is next the one under way. A read costs the same for a word and for a thousand bytes,
+ * so what lies before a frame on its page comes along: its callers, from 3.11 on. */
+static __always_inline bool py_load(struct hb_stack_scratch *s, u32 size)
+{
+	u64 at = s->frame + size - HB_PY_WINDOW, page = s->frame & ~4095ULL;
+	u64 off = s->frame - s->window_at, n;
+
+	if ((s->frame & 7) || size > HB_PY_BLOCK)
+		return false;
+	if (off > HB_PY_WINDOW - HB_PY_BLOCK) {
+		at = at < page || at > s->frame ? page : at;
+		n = s->frame + size - at;
+		s->window_at = ~0ULL;
+		if (n > HB_PY_WINDOW || bpf_probe_read_user(s->window, n, (void *)at))
+			return false;
+		s->window_at = at;
+		off = s->frame - at;
+	}
+	s->base = off >> 3;
+	return true;
 }
 
 /* The next frame into the scratch, at its own index i; false when there is none. Like hb_py_take not inlined
@@ -123,23 +153,23 @@ static __always_inline u64 py_mark(struct hb_stack_scratch *s, const struct hb_p
  * before. */
 __weak __noinline u32 hb_py_step(struct hb_stack_scratch *s, const struct hb_py_walk *w, u32 i)
 {
-	u64 code, mark = 0, word, task;
-	u32 size;
+	u64 code, mark = 0, word;
 
 	if (!s || !w || i >= HB_STACK_DEPTH || !s->frame)
 		return false;
-	size = w->frame_size;
-	if (size > HB_PY_BLOCK || bpf_probe_read_user(s->block, size, (void *)s->frame)) {
+	if (!py_load(s, w->frame_size)) {
 		s->trace.state = HB_TRACE_BROKEN;
 		return false;
 	}
 	word = py_frame(s, w, &code);
 	if (word != HB_PY_BORDER) {
-		mark = py_mark(s, w, code);
-		task = py_coroutine(s, w, code);
-		s->task = task ? task : s->task;
+		py_coroutine(s, w, code);
+		mark = py_mark(s, w, code, i);
 	}
 	s->hash = hb_py_hash(s->hash, word, mark);
+	asm volatile("" : "+r"(i)); /* what was known of it may have been forgotten on the stack */
+	if (i >= HB_STACK_DEPTH)
+		return false;
 	s->trace.ip[i] = word;
 	s->frame = py_word(s, w->back);
 	return true;
@@ -151,6 +181,7 @@ static __always_inline void py_walk(struct hb_stack_scratch *s, const struct hb_
 	u32 i;
 
 	s->hash = HB_PY_HASH_BEGIN;
+	s->window_at = ~0ULL;
 	s->task = 0;
 	s->task_of = bpf_get_current_pid_tgid();
 	s->trace.state = HB_TRACE_WHOLE;
@@ -217,24 +248,19 @@ static __always_inline struct hb_py_walk *py_runtime(u32 tgid, u64 *ts)
  * the current one may change while it is read. */
 static __always_inline u32 py_take_of(const struct hb_py_walk *w, u64 ts, u32 where, u32 type)
 {
-	struct hb_stack_scratch *s;
-	u64 frame = 0;
-	u32 id;
+	struct hb_stack_scratch *s = bpf_map_lookup_elem(&stack_scratch, &where);
+	u32 id = 0;
 
-	if (!py_innermost(w, ts, &frame)) {
-		hb_lose(HB_LOSS_PY_UNREADABLE, type);
-		return 0;
-	}
-	if (!frame)
-		return 0;
-	s = bpf_map_lookup_elem(&stack_scratch, &where);
 	if (!s || __sync_lock_test_and_set(&s->busy, 1)) {
 		hb_lose(HB_LOSS_STACK_FULL, type);
 		return 0;
 	}
-	s->frame = frame;
-	py_walk(s, w);
-	id = py_keep(s, type);
+	if (!py_innermost(w, ts, &s->frame)) {
+		hb_lose(HB_LOSS_PY_UNREADABLE, type);
+	} else if (s->frame) {
+		py_walk(s, w);
+		id = py_keep(s, type);
+	}
 	s->busy = 0;
 	return id;
 }

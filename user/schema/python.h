@@ -8,8 +8,9 @@
 
 #include "schema/schema.h"
 
-#define HB_PY_RUNTIMES 2   /* interpreters in one process that are walked */
-#define HB_PY_BLOCK    128 /* bytes of a frame that are read at once */
+#define HB_PY_RUNTIMES 2    /* interpreters in one process that are walked */
+#define HB_PY_BLOCK    128  /* bytes of a frame that are looked at, at most */
+#define HB_PY_WINDOW   1024 /* bytes that are read at once: from 3.11 on frames lie one behind the other */
 
 /* Offsets in bytes. A frame is read whole, from its begin to frame_size. */
 struct hb_py_walk {
@@ -28,12 +29,13 @@ struct hb_py_walk {
 	u16 owner;	/* a byte; 0: there is none */
 	u16 entry;	/* a byte: it was entered from C (3.11); 0: there is none */
 	u16 code_bytes; /* in a code object: the first instruction */
-	u16 code_name;	/* its name; the word before it is its file ... */
-	u16 str_hash;	/* ... and of the name, its hash: by these code objects that lay at one address differ
-			 */
-	u8 lasti_bytes; /* bytes per unit of f_lasti */
-	u8 shim_owner;	/* frames of this owner and above are none of Python's */
-	u8 tag;		/* low bits that are no part of a reference (3.14) */
+	u16 code_mark; /* two words by which code objects that lay at one address differ: file and name ... */
+	u16 code_name; /* its name */
+	u16 str_hash;  /* ... and of a name, its hash; 0: code_mark is one word, with a number that no other
+			  has */
+	u8 lasti_bytes;	   /* bytes per unit of f_lasti */
+	u8 shim_owner;	   /* frames of this owner and above are none of Python's */
+	u8 tag;		   /* low bits that are no part of a reference (3.14) */
 	u8 always_entered; /* every frame is entered from C (up to 3.10) */
 	u16 gen_owner;	   /* in a frame: a byte, 1 when a generator or coroutine owns it (3.11) */
 	u16 gen;	   /* bytes by which that one lies before its frame; where gen_owner is 0: in a frame,
@@ -61,6 +63,7 @@ struct hb_py_process {
 
 /* Hash of a stack: its words, innermost first, each with the mark of its code object (0 for a border). User
  * space makes it from what it reads to see whether that is what the kernel saw. */
+#define HB_PY_NAMED	 8 /* frames of which the mark has the name, not only its place */
 #define HB_PY_HASH_BEGIN 0x51afd7ed558ccd5bULL
 
 static inline __attribute__((always_inline)) u64 hb_py_hash(u64 h, u64 word, u64 mark)

@@ -19,10 +19,10 @@ struct function {
 	u32 firstline;
 	u32 n_lines; /* bytes of the line table */
 	u8 *lines;
-	u64 mark;	 /* of all its parts */
-	u64 kernel_mark; /* as in the hash of stacks */
-	u32 before;	 /* function that lay at its address before; 0 none */
-	u8 kind;	 /* enum hb_py_lines */
+	u64 mark;	    /* of all its parts */
+	u64 kernel_mark[2]; /* as in the hash of stacks: of outer frames, of inner ones */
+	u32 before;	    /* function that lay at its address before; 0 none */
+	u8 kind;	    /* enum hb_py_lines */
 };
 
 struct layout { /* of one interpreter */
@@ -164,10 +164,12 @@ static u32 intern(struct hb_py_names *n, const char *s)
 
 /* ---- functions ---- */
 
-/* As the kernel's walker marks a code object (bpf/python.bpf.h). */
-static u64 kernel_mark(const struct hb_py_code *c, u64 name_hash)
+/* As the kernel's walker marks the code object of a frame (py_mark in bpf/python.bpf.h). */
+static u64 kernel_mark(const struct hb_py_offsets *o, const struct hb_py_code *c, u64 name_hash, bool inner)
 {
-	return name_hash ^ c->file;
+	if (!o->walk.str_hash)
+		return c->version;
+	return c->file ^ (inner ? name_hash : c->func_name);
 }
 
 static u64 mark_of(const struct hb_py_code *c, u64 name_hash)
@@ -198,7 +200,8 @@ struct seen {
 	const struct layout *of; /* NULL: there is no code object of Python's */
 	struct hb_py_code code;
 	u64 name_hash, mark;
-	u32 id; /* known to be this function */
+	bool inner; /* among the innermost frames */
+	u32 id;	    /* known to be this function */
 };
 
 static u64 code_key(u32 pid, u64 code)
@@ -221,7 +224,8 @@ static u32 read_function(struct hb_py_names *n, u32 from, u32 pid, u64 code, con
 	const struct hb_py_offsets *o = &s->of->off;
 	struct function f = {.firstline = s->code.firstline,
 			     .mark = mark_of(&s->code, s->name_hash),
-			     .kernel_mark = s->mark,
+			     .kernel_mark = {kernel_mark(o, &s->code, s->name_hash, false),
+					     kernel_mark(o, &s->code, s->name_hash, true)},
 			     .before = latest(n, pid, code),
 			     .kind = o->lines};
 	u32 id;
@@ -266,7 +270,8 @@ static size_t code_bytes(const struct process *p)
 }
 
 /* All frames' code objects and the hashes of their names, in two calls. */
-static bool read_codes(u32 from, const struct process *p, const u64 *codes, u32 n, struct seen *s)
+static bool read_codes(u32 from, const struct process *p, const u64 *codes, const bool *inner, u32 n,
+		       struct seen *s)
 {
 	u64 names[HB_STACK_DEPTH], hashes[HB_STACK_DEPTH];
 	size_t bytes = code_bytes(p);
@@ -278,6 +283,7 @@ static bool read_codes(u32 from, const struct process *p, const u64 *codes, u32 
 	hb_py_memory__many(from, codes, n, data, bytes, ok);
 	for (u32 i = 0; i < n; i++) {
 		memset(&s[i], 0, sizeof(s[i]));
+		s[i].inner = inner[i];
 		if (ok[i])
 			parse(p, data + i * bytes, &s[i]);
 		names[i] = s[i].of ? s[i].code.func_name + s[i].of->off.walk.str_hash : 0;
@@ -285,7 +291,8 @@ static bool read_codes(u32 from, const struct process *p, const u64 *codes, u32 
 	hb_py_memory__many(from, names, n, hashes, sizeof(*hashes), ok);
 	for (u32 i = 0; i < n; i++) {
 		s[i].name_hash = ok[i] ? hashes[i] : 0;
-		s[i].mark = s[i].of ? kernel_mark(&s[i].code, s[i].name_hash) : 0;
+		if (s[i].of)
+			s[i].mark = kernel_mark(&s[i].of->off, &s[i].code, s[i].name_hash, inner[i]);
 	}
 	free(data);
 	return true;
@@ -322,7 +329,9 @@ static bool one_older(const struct hb_py_names *n, u32 pid, const struct hb_stac
 		for (u32 k = 0; id && k < OLDER_MAX; k++) {
 			const struct function *f = &n->functions[id - 1];
 
-			if (f->kernel_mark != s[i].mark && matches(t, s, i, f->kernel_mark)) {
+			u64 mark = f->kernel_mark[s[i].inner];
+
+			if (mark != s[i].mark && matches(t, s, i, mark)) {
 				s[i].id = id;
 				return true;
 			}
@@ -342,12 +351,13 @@ static u32 still(const struct hb_py_names *n, u32 pid, u64 code, const struct se
 
 /* From the memory of process `from`: the process itself, or one that it was forked from. */
 static void see_from(struct hb_py_names *n, u32 from, u32 pid, const struct process *p,
-		     const struct hb_stack_trace *t, const u64 *codes, u32 n_codes, u32 *ids)
+		     const struct hb_stack_trace *t, const u64 *codes, const bool *inner, u32 n_codes,
+		     u32 *ids)
 {
 	struct seen s[HB_STACK_DEPTH];
 	bool same;
 
-	if (!read_codes(from, p, codes, n_codes, s))
+	if (!read_codes(from, p, codes, inner, n_codes, s))
 		return;
 	same = matches(t, s, AS_READ, 0) || one_older(n, pid, t, codes, n_codes, s);
 	for (u32 i = 0; i < n_codes; i++) {
@@ -362,14 +372,15 @@ static void see_from(struct hb_py_names *n, u32 from, u32 pid, const struct proc
 }
 
 /* What is known of code objects that cannot be read any more. */
-static void remember(const struct hb_py_names *n, u32 pid, const u64 *codes, u32 n_codes,
+static void remember(const struct hb_py_names *n, u32 pid, const u64 *codes, const bool *inner, u32 n_codes,
 		     const struct hb_stack_trace *t, u32 *ids)
 {
 	struct seen s[HB_STACK_DEPTH] = {0};
 
 	for (u32 i = 0; i < n_codes; i++) {
 		s[i].id = ids[i] ? ids[i] : latest(n, pid, codes[i]);
-		s[i].mark = s[i].id ? n->functions[s[i].id - 1].kernel_mark : 0;
+		s[i].inner = inner[i];
+		s[i].mark = s[i].id ? n->functions[s[i].id - 1].kernel_mark[inner[i]] : 0;
 	}
 	if (!matches(t, s, AS_READ, 0) && !one_older(n, pid, t, codes, n_codes, s))
 		return;
@@ -395,13 +406,14 @@ static bool all_found(const u32 *ids, u32 n)
 void hb_py_names__see(struct hb_py_names *n, u32 pid, const u64 *words, u32 n_words, u32 *ids)
 {
 	const struct process *p = process_of(n, pid);
+	const bool inner = true;
 	struct seen s;
 
 	for (u32 i = 0; i < n_words; i++) {
 		u64 code = HB_PY_CODE(words[i]);
 
 		ids[i] = 0;
-		if (!p || !code || !read_codes(pid, p, &code, 1, &s))
+		if (!p || !code || !read_codes(pid, p, &code, &inner, 1, &s))
 			continue;
 		ids[i] = still(n, pid, code, &s);
 		if (!ids[i] && s.of)
@@ -415,6 +427,7 @@ void hb_py_names__see_stack(struct hb_py_names *n, u32 pid, const struct hb_stac
 {
 	const struct process *p = process_of(n, pid), *owner = p;
 	u32 at[HB_STACK_DEPTH], found[HB_STACK_DEPTH] = {0}, n_codes = 0, from = pid;
+	bool inner[HB_STACK_DEPTH];
 	u64 codes[HB_STACK_DEPTH];
 
 	memset(ids, 0, t->n * sizeof(*ids));
@@ -422,16 +435,17 @@ void hb_py_names__see_stack(struct hb_py_names *n, u32 pid, const struct hb_stac
 		if (!HB_PY_CODE(t->ip[i]))
 			continue;
 		at[n_codes] = i;
+		inner[n_codes] = i < HB_PY_NAMED;
 		codes[n_codes++] = HB_PY_CODE(t->ip[i]);
 	}
 	/* A forked process may be gone; what it ran lies at the same place in its parent. */
 	for (u32 i = 0; i < ANCESTORS && owner && !all_found(found, n_codes); i++) {
-		see_from(n, from, pid, p, t, codes, n_codes, found);
+		see_from(n, from, pid, p, t, codes, inner, n_codes, found);
 		from = owner->parent;
 		owner = from ? process_of(n, from) : NULL;
 	}
 	if (!all_found(found, n_codes))
-		remember(n, pid, codes, n_codes, t, found);
+		remember(n, pid, codes, inner, n_codes, t, found);
 	for (u32 i = 0; i < n_codes; i++)
 		ids[at[i]] = found[i];
 }

@@ -141,6 +141,7 @@ void hb_py_code__parse(const struct hb_py_offsets *o, const void *bytes, struct 
 	c->type = word_at(bytes, o->ob_type);
 	c->file = word_at(bytes, o->code_file);
 	c->name = word_at(bytes, o->code_qualname ? o->code_qualname : o->code_name);
+	c->version = o->walk.str_hash ? 0 : word_at(bytes, o->walk.code_mark);
 	c->func_name = word_at(bytes, o->code_name);
 	c->lines = word_at(bytes, o->code_lines);
 	c->firstline = int_at(bytes, o->code_firstline);

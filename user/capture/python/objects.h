@@ -23,6 +23,7 @@ u8 *hb_py_object__bytes(u32 pid, const struct hb_py_offsets *o, u64 addr, u32 *s
 /* What is of interest in a code object. */
 struct hb_py_code {
 	u64 type, file, name, lines; /* name: the qualified one where there is one */
+	u64 version;		     /* a number that no other has; 0 before 3.12 */
 	u64 func_name;		     /* the plain one */
 	u32 firstline, units;	     /* units: code units, 0 before 3.11 */
 };

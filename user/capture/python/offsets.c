@@ -152,9 +152,9 @@ static bool plausible(const u64 *w, const struct layout *l)
 	       INSIDE(w, l->tstate_size, 8, l->tstate_next, l->frame, l->thread_id) &&
 	       w[l->frame_size] <= 1024 && INSIDE(w, l->frame_size, 8, l->back, l->code, l->instr) &&
 	       INSIDE(w, l->frame_size, 1, l->owner) && w[l->code_size] < 4096 &&
-	       INSIDE(w, l->code_size, 8, l->file, l->name, l->qualname, l->lines) &&
-	       INSIDE(w, l->code_size, 4, l->firstline) && w[l->code_bytes] <= w[l->code_size] &&
-	       INSIDE(w, l->frame_size, 8, l->locals) &&
+	       INSIDE(w, l->code_size, 8, l->file, l->name, l->qualname, l->lines, l->code_locals) &&
+	       w[l->code_locals] >= 16 && INSIDE(w, l->code_size, 4, l->firstline) &&
+	       w[l->code_bytes] <= w[l->code_size] && INSIDE(w, l->frame_size, 8, l->locals) &&
 	       INSIDE(w, l->code_size, 8, l->code_locals, l->code_local_kinds) && w[l->ob_type] <= 64 &&
 	       w[l->bytes_data] <= 128 && w[l->str_state] <= 128 && w[l->str_length] <= 128 &&
 	       w[l->str_ascii] <= 128 && w[l->str_ascii] >= 16;
@@ -174,7 +174,7 @@ static int take(const u64 *w, const struct layout *l, struct hb_py_offsets *o)
 {
 	struct hb_py_walk *k = &o->walk;
 
-	if (w[l->back] % 8 || w[l->code] % 8 || w[l->instr] % 8 || w[l->name] != w[l->file] + 8)
+	if (w[l->back] % 8 || w[l->code] % 8 || w[l->instr] % 8)
 		return -EINVAL;
 	o->interpreters = (u16)w[l->interpreters];
 	o->interp_next = (u16)w[l->interp_next];
@@ -203,7 +203,7 @@ static int take(const u64 *w, const struct layout *l, struct hb_py_offsets *o)
 	k->owner = (u16)w[l->owner];
 	k->code_bytes = (u16)w[l->code_bytes];
 	k->code_name = o->code_name;
-	k->str_hash = o->str_length + 8;
+	k->code_mark = (u16)w[l->code_locals] - 8; /* co_version is before it */
 	k->frame_size = frame_bytes(k);
 	return k->frame_size <= HB_PY_BLOCK ? 0 : -EINVAL;
 }
