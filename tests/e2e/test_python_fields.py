@@ -4,10 +4,12 @@ when that call began or ended."""
 import json
 import os
 import re
+import signal
+import time
 
 import pytest
 
-from lib import paths
+from lib import paths, tracing
 from lib.tool import OK, USAGE
 from test_export_perfetto import decoded
 from test_python import PYTHONS, any_python
@@ -147,6 +149,22 @@ def test_numbers_in_reports_and_counters(hb, start, oracle, tmp_path, python):
         assert (row["min"], row["max"]) == (pytest.approx(numbers[0]), pytest.approx(numbers[-1]))
         assert row["median"] == pytest.approx(numbers[(len(numbers) - 1) // 2])
         assert trace["counters"][f"{target.pid} {spec}"] == [list(v) for v in values]
+
+
+@pytest.mark.parametrize("python", any_python)
+def test_a_library_that_comes_later_changes_nothing(hb, start, tmp_path, python):
+    """The process is looked at anew then; what is known of its functions and types stays."""
+    target = begin(start, python, str(tmp_path), paths.built("sim", "libcudart.so.13"))
+    run, path = tracing.begin(hb, "-p", target.pid, *ways(python)[0], *options(["self.scheduler.running:len"]))
+    target.popen.send_signal(signal.SIGUSR1)
+    opened = time.monotonic_ns()
+    time.sleep(1.5)
+    run.interrupt()
+    assert run.wait().code == OK
+    window = hb.window(path)
+    assert [r for r in window.of("map") if "libcudart" in r["path"]]
+    late = [r for r in window.of("py.call") if r["qualname"].endswith("step") and r["ts"] + window.head["start_ns"] > opened + 0.3e9]
+    assert len(late) > 50 and all("fields" in r for r in late)
 
 
 @pytest.mark.parametrize("field,sentence", [

@@ -141,6 +141,20 @@ static bool is_known(const char *python)
 	return strtoul(at, NULL, 10) >= HB_PY_OLDEST;
 }
 
+/* Those of this machine, and others named by HB_PYTHONS (space between them), such as a script that enters a
+ * chroot and executes .../python3.14. */
+static void find_pythons(glob_t *g)
+{
+	char *more = strdup(getenv("HB_PYTHONS") ?: ""), *rest = more, *one;
+
+	glob("/root/.pyenv/versions/3.*/bin/python", 0, NULL, g);
+	glob("/usr/bin/python3.[0-9]*[0-9]", GLOB_APPEND, NULL, g);
+	while ((one = strsep(&rest, " ")))
+		if (*one)
+			glob(one, GLOB_APPEND, NULL, g);
+	free(more);
+}
+
 static void objects(void **state)
 {
 	unsigned n = 0, bad = 0;
@@ -148,8 +162,7 @@ static void objects(void **state)
 
 	if (access(PROGRAM, R_OK))
 		skip(); /* not run from the project's folder */
-	glob("/root/.pyenv/versions/3.*/bin/python", 0, NULL, &g);
-	glob("/usr/bin/python3.[0-9]*[0-9]", g.gl_pathc ? GLOB_APPEND : 0, NULL, &g);
+	find_pythons(&g);
 	for (size_t i = 0; i < g.gl_pathc; i++) {
 		if (!is_known(g.gl_pathv[i]))
 			continue;

@@ -2,9 +2,10 @@
 """An engine-shaped graph of objects, for CPython 3.8 and later: Core.step() again and again, each time with other values. A file gets
 a line of JSON for each call: when it began and ended, and what was in the fields then, {path: value}.
 
-usage: fields.py TRUTH [STEPS_PER_SECOND]
+usage: fields.py TRUTH [LIBRARY]     the library is opened on SIGUSR1
 """
 import collections
+import ctypes
 import json
 import signal
 import sys
@@ -80,9 +81,9 @@ def truth(core, batch):
 
 def main():
     out = open(sys.argv[1], "w", encoding="utf-8")
-    pause = 1 / float(sys.argv[2] if len(sys.argv) > 2 else 100)
     going = [True]
     signal.signal(signal.SIGTERM, lambda *_: going.clear())
+    signal.signal(signal.SIGUSR1, lambda *_: ctypes.CDLL(sys.argv[2]))
     core, batch = Core(), 0
     print("ready", flush=True)
     while going:
@@ -91,7 +92,7 @@ def main():
         core.step(batch)
         out.write(json.dumps([begin, time.monotonic_ns(), at_begin, truth(core, batch)]) + "\n")
         work(core, batch)
-        time.sleep(pause)
+        time.sleep(0.01)
     out.close()
 
 

@@ -61,6 +61,7 @@ static void mark_dead(struct hb_session *s, u32 pid)
 	if (s->attach)
 		hb_attach__forget(s->attach, pid);
 	hb_session_pycalls__forget(s, pid);
+	hb_session_pyfields__forget(s, pid);
 	hb_session_pyevents__forget(s, pid);
 }
 

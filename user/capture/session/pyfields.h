@@ -17,7 +17,8 @@ bool hb_session_pyfields__judge(struct hb_session *s, u32 pid, u64 code, const s
 /* Pump: a call of such a function that was over before that was known. */
 void hb_session_pyfields__unread(struct hb_session *s, const struct hb_wire *w, const struct hb_py_place *at,
 				 bool qualified, u64 call);
-/* Control thread: the process has another program, or its interpreter was found anew. */
+/* Control thread: the process is gone. What is known of one that executes another program is not taken for
+ * that one: functions and types are told by their names' addresses, too. */
 void hb_session_pyfields__forget(struct hb_session *s, u32 pid);
 /* At the end: fields of functions that nobody called. */
 void hb_session_pyfields__account(struct hb_session *s);

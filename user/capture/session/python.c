@@ -8,7 +8,6 @@
 #include "capture/python/memory.h"
 #include "capture/python/heap.h"
 #include "capture/python/python.h"
-#include "capture/session/pyfields.h"
 #include "capture/session/pycalls.h"
 
 #include <errno.h>
@@ -96,7 +95,6 @@ static void install(struct hb_session *s, struct proc_state *ps)
 	hb_py_names__process(p->names, pid, ps->python);
 	pthread_mutex_unlock(&p->lock);
 	/* An entry that the kernel took over from the parent may be that of another program by now. */
-	hb_session_pyfields__forget(s, pid);
 	hb_bpf__set_python(s->bpf, pid, hb_python__kernel(ps->python, &cfg) ? &cfg : NULL);
 	hb_session_pycalls__look(s, ps);
 }
