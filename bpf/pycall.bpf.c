@@ -116,16 +116,26 @@ static __always_inline u64 code_of(const struct hb_py_walk *w, u64 frame)
 	return code;
 }
 
+/* What two code objects that lay at one address differ in. */
+static __always_inline u64 mark_of(const struct hb_py_walk *w, u64 code)
+{
+	u64 part[2] = {};
+
+	bpf_probe_read_user(&part[0], sizeof(part[0]), (void *)(code + w->code_mark));
+	if (w->str_hash)
+		bpf_probe_read_user(&part[1], sizeof(part[1]), (void *)(code + w->code_name));
+	return hb_py_function__mark(part[0], part[1]);
+}
+
 /* True when calls of it are recorded, as far as is known here. */
 static __always_inline bool judge(struct subject *s, u32 tgid)
 {
 	struct hb_py_function_key key = {.code = s->code, .pid = tgid};
 	struct hb_py_function *f = bpf_map_lookup_elem(&py_functions, &key);
-	u64 name;
 
 	s->judged = false;
 	s->func = 0;
-	if (!f || !py_read(&name, s->code + s->walk->code_name) || f->name != name)
+	if (!f || f->mark != mark_of(s->walk, s->code))
 		return true;
 	s->judged = true;
 	s->func = f->func;
@@ -305,22 +315,25 @@ static __always_inline bool push(struct pt_regs *ctx, const struct subject *s, u
 	return true;
 }
 
+/* What a program that serves both ends returns at the first. */
+enum { WANT_RETURN = 0, NO_RETURN = 1 };
+
 static __always_inline int begun(struct pt_regs *ctx)
 {
 	struct told t = {.id = bpf_get_current_pid_tgid(), .ts = bpf_ktime_get_ns()};
 	struct subject s = {};
 
 	if (!in_window(t.ts) || !hb_target__is(t.id >> 32) || !subject(&s, ctx, t.id >> 32))
-		return 0;
+		return NO_RETURN;
 	if (s.fields)
 		hb_py_fields(t.id >> 32, s.code, s.frame, t.ts);
 	if (s.site->timed && returns() && push(ctx, &s, t.ts))
-		return 0;
+		return WANT_RETURN;
 	t.code = s.code;
 	t.func = s.func;
 	t.judged = s.judged;
 	tell(&t);
-	return 0;
+	return NO_RETURN;
 }
 
 /* The frame is left but goes on later: its caller got what was yielded. */
@@ -385,7 +398,7 @@ struct {
 	__uint(max_entries, 1);
 	__type(key, u32);
 	__type(value, u32);
-} no_pycall_multi SEC(".maps"), no_pycall_single SEC(".maps");
+} no_pycall_session SEC(".maps"), no_pycall_multi SEC(".maps"), no_pycall_single SEC(".maps");
 
 static __always_inline int enter(struct pt_regs *ctx)
 {
@@ -393,16 +406,33 @@ static __always_inline int enter(struct pt_regs *ctx)
 	const struct hb_py_call_site *site = bpf_map_lookup_elem(&py_call_sites, &at);
 
 	if (!site)
-		return 0;
-	return site->ends ? ended(ctx) : begun(ctx);
+		return NO_RETURN;
+	if (!site->ends)
+		return begun(ctx);
+	ended(ctx);
+	return NO_RETURN;
 }
 
+/* Entry and return in one (6.13): a return that is not wanted costs nothing, and takes none of the places for
+ * returns that the kernel has in a thread. */
+SEC("?kprobe")
+int pycall_session(struct pt_regs *ctx)
+{
+	if (hb_never)
+		bpf_tail_call(ctx, &no_pycall_session, 0);
+	if (PT_REGS_IP(ctx) == bpf_get_func_ip(ctx))
+		return enter(ctx);
+	return returned(ctx);
+}
+
+/* Others than 0 would take the probe away. */
 SEC("?kprobe")
 int pycall_entry_multi(struct pt_regs *ctx)
 {
 	if (hb_never)
 		bpf_tail_call(ctx, &no_pycall_multi, 0);
-	return enter(ctx);
+	enter(ctx);
+	return 0;
 }
 
 SEC("?kprobe")
@@ -418,7 +448,8 @@ int pycall_entry(struct pt_regs *ctx)
 {
 	if (hb_never)
 		bpf_tail_call(ctx, &no_pycall_single, 0);
-	return enter(ctx);
+	enter(ctx);
+	return 0;
 }
 
 SEC("?uretprobe")

@@ -32,12 +32,18 @@ struct hb_py_function_key {
 	u32 pid, pad;
 };
 struct hb_py_function {
-	u64 name;  /* the code object's name when it was judged: another one lies there if this differs */
+	u64 mark;  /* of the code object when it was judged: another one lies there if this differs */
 	u32 func;  /* location in the window */
 	u32 flags; /* HB_PY_FUNCTION_* */
 };
 #define HB_PY_FUNCTION_RECORD 1 /* calls of it are recorded */
 #define HB_PY_FUNCTION_FIELDS 2 /* and fields of objects are read in them */
 #define HB_PY_FUNCTIONS	      65536
+
+/* Of the word at code_mark and, where str_hash is not 0, the one at code_name. */
+static inline u64 hb_py_function__mark(u64 mark, u64 name)
+{
+	return mark ^ (name << 17 | name >> 47);
+}
 
 #endif

@@ -65,7 +65,10 @@ struct hb_attach *hb_attach__new_trial(bool single, struct hb_error *e)
 {
 	bool multi = !single && hb_attach__has_multi();
 	int map = -1, prog = hb_trial__load(multi, &map);
-	struct hb_attach_ops ops = {multi ? prog : -1, multi ? prog : -1, prog, prog};
+	struct hb_attach_ops ops = {.entry_multi = multi ? prog : -1,
+				    .ret_multi = multi ? prog : -1,
+				    .entry_single = prog,
+				    .ret_single = prog};
 	struct hb_attach *a;
 
 	if (prog < 0) {
@@ -188,6 +191,8 @@ static int link_range(const struct job *j, u32 from, u32 n)
 			       .counters = j->counted ? j->counters + from : NULL,
 			       .n = n};
 
+	if (j->multi && o->session)
+		return hb_link__session(o->entry_multi, j->path, &at, j->pid);
 	if (j->multi)
 		return hb_link__multi(j->ret ? o->ret_multi : o->entry_multi, j->path, &at, j->ret, j->pid);
 	return hb_link__single(j->ret ? o->ret_single : o->entry_single, j->path, &at, j->ret, j->pid);
@@ -258,7 +263,7 @@ static int say(const struct job *j, int err, struct hb_error *e)
  * for a return that no probe sees. A site whose return probe is refused gets no entry either. */
 static int run(struct job *j)
 {
-	int err = attach_pass(j, true);
+	int err = j->multi && j->a->ops.session ? 0 : attach_pass(j, true);
 
 	j->to->n_returns = j->to->n_fds;
 	return err ? err : attach_pass(j, false);

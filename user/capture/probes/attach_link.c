@@ -18,22 +18,32 @@ struct multi_attr {
 };
 #define MULTI_RETURN 1 /* BPF_F_UPROBE_MULTI_RETURN */
 
-int hb_link__multi(int prog, const char *path, const struct hb_places *at, bool ret, u32 pid)
+static int link_multi(int prog, const char *path, const struct hb_places *at, u32 type, u32 flags, u32 pid)
 {
 	struct multi_attr a = {
 	    .prog_fd = (u32)prog,
-	    .attach_type = HB_UPROBE_MULTI,
+	    .attach_type = type,
 	    .path = (u64)(uintptr_t)path,
 	    .offsets = (u64)(uintptr_t)at->offsets,
 	    .ref_ctr_offsets = (u64)(uintptr_t)at->counters,
 	    .cookies = (u64)(uintptr_t)at->cookies,
 	    .cnt = at->n,
-	    .multi_flags = ret ? MULTI_RETURN : 0,
+	    .multi_flags = flags,
 	    .pid = pid,
 	};
 	int fd = (int)syscall(__NR_bpf, BPF_LINK_CREATE, &a, sizeof(a));
 
 	return fd < 0 ? -errno : fd;
+}
+
+int hb_link__multi(int prog, const char *path, const struct hb_places *at, bool ret, u32 pid)
+{
+	return link_multi(prog, path, at, HB_UPROBE_MULTI, ret ? MULTI_RETURN : 0, pid);
+}
+
+int hb_link__session(int prog, const char *path, const struct hb_places *at, u32 pid)
+{
+	return link_multi(prog, path, at, HB_UPROBE_SESSION, 0, pid);
 }
 
 /* A number from sysfs after an optional prefix ("config:0"), -1 when not there. */

@@ -252,8 +252,11 @@ struct hb_attach_ops hb_bpf__uprobes(const struct hb_bpf *b)
 
 struct hb_attach_ops hb_bpf__python_calls(const struct hb_bpf *b)
 {
+	int session = prog_fd(b, HB_PROG_PYCALL_SESSION);
+
 	return (struct hb_attach_ops){
-	    .entry_multi = prog_fd(b, HB_PROG_PYCALL_ENTRY_MULTI),
+	    .session = session >= 0,
+	    .entry_multi = session >= 0 ? session : prog_fd(b, HB_PROG_PYCALL_ENTRY_MULTI),
 	    .ret_multi = prog_fd(b, HB_PROG_PYCALL_RETURN_MULTI),
 	    .entry_single = prog_fd(b, HB_PROG_PYCALL_ENTRY_SINGLE),
 	    .ret_single = prog_fd(b, HB_PROG_PYCALL_RETURN_SINGLE),
@@ -270,7 +273,7 @@ void hb_bpf__judge(struct hb_bpf *b, u32 pid, u64 code, const struct hb_py_funct
 {
 	struct hb_py_function_key key = {.code = code, .pid = pid};
 
-	if (f->name)
+	if (f->mark)
 		bpf_map_update_elem(bpf_map__fd(b->skel->maps.py_functions), &key, f, BPF_ANY);
 }
 

@@ -11,6 +11,7 @@ enum family {
 	FAMILY_UPROBE_SINGLE,
 	FAMILY_PYCALL_MULTI,
 	FAMILY_PYCALL_SINGLE,
+	FAMILY_PYCALL_SESSION,
 	FAMILY_SCHED,
 	FAMILY_SYSCALLS,
 	FAMILY_SAMPLE,
@@ -30,6 +31,7 @@ static const struct {
     {HB_PROG_RETURN_SINGLE, FAMILY_UPROBE_SINGLE},
     {HB_PROG_PYCALL_ENTRY_MULTI, FAMILY_PYCALL_MULTI},
     {HB_PROG_PYCALL_RETURN_MULTI, FAMILY_PYCALL_MULTI},
+    {HB_PROG_PYCALL_SESSION, FAMILY_PYCALL_SESSION},
     {HB_PROG_PYCALL_ENTRY_SINGLE, FAMILY_PYCALL_SINGLE},
     {HB_PROG_PYCALL_RETURN_SINGLE, FAMILY_PYCALL_SINGLE},
     {HB_PROG_SAMPLE, FAMILY_SAMPLE},
@@ -60,7 +62,9 @@ static bool wanted(enum family f, const struct hb_session_opts *o, bool multi)
 	case FAMILY_UPROBE_SINGLE:
 		return !multi;
 	case FAMILY_PYCALL_MULTI:
-		return multi && hb_session__wants_calls(o);
+		return multi && hb_session__wants_calls(o) && !hb_attach__has_session();
+	case FAMILY_PYCALL_SESSION:
+		return multi && hb_session__wants_calls(o) && hb_attach__has_session();
 	case FAMILY_PYCALL_SINGLE:
 		return !multi && hb_session__wants_calls(o);
 	case FAMILY_PYTHON_MULTI:
@@ -86,6 +90,8 @@ void hb_bpf_programs__configure(struct bpf_program *p, const struct hb_session_o
 	bpf_program__set_autoload(p, wanted(f, o, multi));
 	if (f == FAMILY_UPROBE_MULTI || f == FAMILY_PYCALL_MULTI || f == FAMILY_PYTHON_MULTI)
 		bpf_program__set_expected_attach_type(p, HB_UPROBE_MULTI);
+	if (f == FAMILY_PYCALL_SESSION)
+		bpf_program__set_expected_attach_type(p, HB_UPROBE_SESSION);
 }
 
 bool hb_bpf_programs__is_event(const struct bpf_program *p)

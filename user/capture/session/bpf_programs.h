@@ -13,6 +13,7 @@
 #define HB_PROG_RETURN_SINGLE	     "accel_return"
 #define HB_PROG_PYCALL_ENTRY_MULTI   "pycall_entry_multi"
 #define HB_PROG_PYCALL_RETURN_MULTI  "pycall_return_multi"
+#define HB_PROG_PYCALL_SESSION	     "pycall_session"
 #define HB_PROG_PYCALL_ENTRY_SINGLE  "pycall_entry"
 #define HB_PROG_PYCALL_RETURN_SINGLE "pycall_return"
 #define HB_PROG_SAMPLE		     "sample"

@@ -168,9 +168,9 @@ struct hb_py_frame {
 u32 hb_session_python__frames(struct hb_session *s, u32 pid, u32 python, struct hb_py_frame *out,
 			      enum hb_stack_state *state);
 void hb_session_python__account(struct hb_session *s);
-/* Pump: the function of a code object, by a look at the process. `name`: address of its name, the mark of
- * struct hb_py_function; 0 when it changed meanwhile. False: it cannot be read. */
-bool hb_session_python__function(struct hb_session *s, u32 pid, u64 code, struct hb_py_place *out, u64 *name,
+/* Pump: the function of a code object, by a look at the process. `mark`: of struct hb_py_function;
+ * 0 when it changed meanwhile. False: it cannot be read. */
+bool hb_session_python__function(struct hb_session *s, u32 pid, u64 code, struct hb_py_place *out, u64 *mark,
 				 bool *qualified);
 
 /* ---- pyevents.c: exceptions, GIL, garbage collections ---- */

@@ -180,6 +180,9 @@ u64 hb_session_pycalls__trap(const struct hb_session *s, const char *program)
 {
 	if (!s->pycalls || !s->pycalls->seats || strncmp(program, "pycall", 6) != 0)
 		return 0;
+	/* The program of both ends runs twice in a call. */
+	if (strstr(program, "session"))
+		return (s->prices.entry[s->pycalls->seats->kind] + s->prices.ret) / 2;
 	return strstr(program, "return") ? s->prices.ret : s->prices.entry[s->pycalls->seats->kind];
 }
 
@@ -364,7 +367,7 @@ static void on_call(const struct hb_wire *w, const void *payload, void *arg)
 	struct hb_py_place at;
 	bool qualified, keep = hb_session__wants_all_calls(&s->o), fields = false;
 
-	if (hb_session_python__function(s, w->pid, rec.code, &at, &f.name, &qualified)) {
+	if (hb_session_python__function(s, w->pid, rec.code, &at, &f.mark, &qualified)) {
 		struct hb_loc loc = {.lang = HB_LANG_PYTHON, .line = at.line};
 
 		fields = hb_session_pyfields__judge(s, w->pid, rec.code, &at, qualified);

@@ -189,7 +189,18 @@ void hb_session_python__seen(struct hb_session *s, u32 pid, u32 raw)
 		see(s, pid, pair.python);
 }
 
-bool hb_session_python__function(struct hb_session *s, u32 pid, u64 code, struct hb_py_place *out, u64 *name,
+static bool mark_of(u32 pid, const struct hb_py_walk *w, u64 code, u64 *mark)
+{
+	u64 part[2] = {0};
+
+	if (!hb_py_memory__word(pid, code + w->code_mark, &part[0]) ||
+	    (w->str_hash && !hb_py_memory__word(pid, code + w->code_name, &part[1])))
+		return false;
+	*mark = hb_py_function__mark(part[0], part[1]);
+	return true;
+}
+
+bool hb_session_python__function(struct hb_session *s, u32 pid, u64 code, struct hb_py_place *out, u64 *mark,
 				 bool *qualified)
 {
 	u64 word = HB_PY_WORD(code, HB_PY_AT_MAX), before = 0;
@@ -200,10 +211,10 @@ bool hb_session_python__function(struct hb_session *s, u32 pid, u64 code, struct
 	o = hb_py_names__layout(s->python->names, pid);
 	if (o) {
 		*qualified = o->code_qualname;
-		hb_py_memory__word(pid, code + o->walk.code_name, &before);
+		mark_of(pid, &o->walk, code, &before);
 		hb_py_names__see(s->python->names, pid, &word, 1, &id);
-		if (!hb_py_memory__word(pid, code + o->walk.code_name, name) || *name != before)
-			*name = 0; /* another function by now: judged again */
+		if (!mark_of(pid, &o->walk, code, mark) || *mark != before)
+			*mark = 0; /* another function by now: judged again */
 	}
 	hb_py_names__place(s->python->names, id, HB_PY_AT_MAX, out);
 	pthread_mutex_unlock(&s->python->lock);
