@@ -8,13 +8,23 @@
  * so a call that never returns (longjmp, an unwound C++ frame) is recognised as soon as the thread calls or
  * returns above it.
  */
-#include "emit.bpf.h"
+#include "python.bpf.h"
 
 /* Deeper than this calls are recorded without duration. The nesting seen is 3: library, runtime, driver. */
 #define HB_DEPTH 8
 
 /* Native user stack with each record (dear: a walk and a table insertion). */
 const volatile u32 hb_accel_stacks SEC(".rodata") __weak = 0;
+
+/* Python stack with every n-th call of a class; 0: never. Set by user space. */
+const volatile u32 hb_accel_every[HB_MAX_CLASSES] SEC(".rodata") __weak = {};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, HB_MAX_CLASSES);
+	__type(key, u32);
+	__type(value, u64);
+} accel_turns SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -189,8 +199,30 @@ __noinline u64 hb_argument(const struct hb_arg *a, struct hb_args_in *in, u8 *fl
 	return cut(v >> (a->shift & 63), width);
 }
 
+static __always_inline bool wants_python(u32 cls)
+{
+	u32 key = cls & (HB_MAX_CLASSES - 1), every;
+	u64 *turn;
+
+	/* Else one register is bounded and a copy of it is the index. */
+	asm volatile("" : "+r"(key));
+	every = key < HB_MAX_CLASSES ? hb_accel_every[key] : 0;
+	if (every <= 1)
+		return every;
+	turn = bpf_map_lookup_elem(&accel_turns, &key);
+	return turn && __sync_fetch_and_add(turn, 1) % every == 0;
+}
+
+static __always_inline u32 accel_stack(struct pt_regs *ctx, u32 cls)
+{
+	u32 native =
+	    hb_accel_stacks ? hb_stack__take(ctx, HB_TYPE_accel, BPF_F_USER_STACK, HB_STACK_CALL) : 0;
+
+	return hb_python && wants_python(cls) ? hb_stack__pair(native, HB_TYPE_accel, HB_STACK_CALL) : native;
+}
+
 static __always_inline void fill(struct hb_rec_accel *r, const struct hb_probe_desc *d, u32 probe, u8 flags,
-				 struct pt_regs *ctx)
+				 u32 stack, struct pt_regs *ctx)
 {
 	struct hb_args_in in = {.regs = {PT_REGS_PARM1(ctx), PT_REGS_PARM2(ctx), PT_REGS_PARM3(ctx),
 					 PT_REGS_PARM4(ctx), PT_REGS_PARM5(ctx), HB_PARM6(ctx)},
@@ -204,6 +236,7 @@ static __always_inline void fill(struct hb_rec_accel *r, const struct hb_probe_d
 			v[i] = hb_argument(&d->args[i], &in, &flags);
 	if (flags & HB_AFLAG_ARGS)
 		hb_lose(HB_LOSS_ARGS, HB_TYPE_accel);
+	r->task = hb_python && (stack & HB_STACK_PAIR) ? py_task(HB_STACK_CALL) : 0;
 	r->dur = 0;
 	r->stream = v[HB_SLOT_STREAM];
 	r->handle = v[HB_SLOT_HANDLE];
@@ -217,7 +250,7 @@ static __always_inline void fill(struct hb_rec_accel *r, const struct hb_probe_d
 	r->nested = 0;
 	r->probe = probe;
 	r->ret = 0;
-	r->stack = hb_accel_stacks ? hb_stack__take(ctx, HB_TYPE_accel, BPF_F_USER_STACK, HB_STACK_CALL) : 0;
+	r->stack = stack;
 	r->shm = v[HB_SLOT_SHM];
 	r->kind = v[HB_SLOT_KIND];
 	r->flags = flags;
@@ -328,7 +361,7 @@ static __always_inline bool push(struct hb_calls *c, const struct hb_probe_desc 
 	f->sp = PT_REGS_SP(ctx);
 	f->layer = d->layer;
 	f->flags = quiet;
-	fill(&f->rec, d, probe, flags, ctx);
+	fill(&f->rec, d, probe, flags, quiet ? 0 : accel_stack(ctx, d->cls), ctx);
 	f->ts = bpf_ktime_get_ns();
 	c->depth = n + 1;
 	if (!quiet)
@@ -356,6 +389,7 @@ static __always_inline int enter(struct pt_regs *ctx)
 	struct hb_rec_accel *r;
 	struct hb_calls *c;
 	u8 flags = 0, quiet;
+	u32 stack;
 
 	if (!d || !hb_target__is(id >> 32))
 		return 0;
@@ -380,10 +414,11 @@ static __always_inline int enter(struct pt_regs *ctx)
 	}
 	if (quiet)
 		return 0;
+	stack = accel_stack(ctx, d->cls);
 	r = reserve(id, now);
 	if (!r)
 		return 0;
-	fill(r, d, probe, flags, ctx);
+	fill(r, d, probe, flags, stack, ctx);
 	HB_SUBMIT(r);
 	return 0;
 }

@@ -145,33 +145,37 @@ static __always_inline u64 hb_stack__hash(const struct hb_stack_trace *t)
 	return h;
 }
 
-/* Id of the stack in the table, put there when it is new; 0 when there is no room or another stack has this
- * id. */
-static __always_inline u32 hb_stack__intern(struct hb_stack_trace *t)
+/* Id of the stack in the table by its hash, put there when it is new; 0 when there is no room or another
+ * stack has this id. */
+static __always_inline u32 hb_stack__intern(struct hb_stack_trace *t, bool *fresh)
 {
 	struct hb_stack_trace *old;
 	u32 id;
 
-	t->hash = hb_stack__hash(t);
+	*fresh = false;
 	/* The high half: to the low one of a product the high half of the last frame makes no difference, and
 	 * walks of code without frame pointers end in words that differ just there. */
-	id = t->hash >> 32;
+	id = (t->hash >> 32) & ~HB_STACK_PAIR;
 	id = id ? id : 1;
 	old = bpf_map_lookup_elem(&stacks, &id);
 	if (!old) {
-		if (bpf_map_update_elem(&stacks, &id, t, BPF_NOEXIST) == 0)
+		if (bpf_map_update_elem(&stacks, &id, t, BPF_NOEXIST) == 0) {
+			*fresh = true;
 			return id;
+		}
 		old = bpf_map_lookup_elem(&stacks, &id); /* another CPU was first, or the table is full */
 	}
 	return old && old->hash == t->hash ? id : 0;
 }
 
-/* Stack of the current thread for a STACK member; 0 when there is none. Counted against the record type when
+/* Native stack of the current thread for a STACK member (hb_stack__pair adds Python's); 0 when there is none.
+ * Counted against the record type when
  * it could not be kept or user memory could not be read. */
 static __always_inline u32 hb_stack__take(void *ctx, u32 type, u64 flags, enum hb_stack_ctx where)
 {
 	u32 key = where, id = 0;
 	struct hb_stack_scratch *s = bpf_map_lookup_elem(&stack_scratch, &key);
+	bool fresh;
 	long size;
 
 	if (!s || __sync_lock_test_and_set(&s->busy, 1)) {
@@ -181,7 +185,9 @@ static __always_inline u32 hb_stack__take(void *ctx, u32 type, u64 flags, enum h
 	size = bpf_get_stack(ctx, s->trace.ip, sizeof(s->trace.ip), flags);
 	if (size > 0) {
 		s->trace.n = (u32)size / sizeof(u64);
-		id = hb_stack__intern(&s->trace);
+		s->trace.state = HB_TRACE_WHOLE;
+		s->trace.hash = hb_stack__hash(&s->trace);
+		id = hb_stack__intern(&s->trace, &fresh);
 	}
 	s->busy = 0;
 	/* -EFAULT or nothing: no frames (a kernel thread, no user registers). */

@@ -67,8 +67,32 @@ struct {
  * the middle of a switch. */
 struct hb_stack_scratch {
 	u32 busy, pad;
+	u64 frame;     /* of a walk under way: the next one, */
+	u64 hash;      /* the hash so far, */
+	u64 task;      /* the outermost coroutine seen, */
+	u64 task_of;   /* of this thread (pid and tid), */
+	u64 parts[3];  /* of a code object, */
+	u64 window_at; /* memory of the thread from there on, */
+	u64 base;      /* and in it this frame, in words */
+	u64 window[HB_PY_WINDOW / 8];
 	struct hb_stack_trace trace;
 };
+
+/* Native and Python stacks of one moment. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, HB_MAX_STACKS);
+	__type(key, u32); /* HB_STACK_PAIR | folded hash */
+	__type(value, struct hb_stack_pair);
+} stack_pairs SEC(".maps") __weak;
+
+/* Processes whose Python is known. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, HB_MAX_TARGETS);
+	__type(key, u32);
+	__type(value, struct hb_py_process);
+} py_processes SEC(".maps") __weak;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

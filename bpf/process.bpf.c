@@ -3,7 +3,7 @@
  * Life of the target's processes and threads. A child becomes a target here, at the fork and before it has
  * run, so that nothing of it is missed by the programs that filter on `targets`.
  */
-#include "emit.bpf.h"
+#include "python.bpf.h"
 #include "task.bpf.h"
 
 /* On a thread group's leader: the group was a target when it ended. Its threads die at the same time on many
@@ -29,6 +29,15 @@ static __always_inline void fork_thread(struct task_struct *parent, struct task_
 	HB_SUBMIT(r);
 }
 
+/* A child has its parent's interpreter until it execs. */
+static __always_inline void fork_python(u32 parent, u32 child)
+{
+	struct hb_py_process *py = bpf_map_lookup_elem(&py_processes, &parent);
+
+	if (py)
+		bpf_map_update_elem(&py_processes, &child, py, BPF_ANY);
+}
+
 static __always_inline void fork_process(struct task_struct *parent, struct task_struct *child, u32 flags)
 {
 	struct hb_target_cfg cfg = {.flags = flags, .nspid = hb_task__nsid(child)};
@@ -37,6 +46,8 @@ static __always_inline void fork_process(struct task_struct *parent, struct task
 
 	if (bpf_map_update_elem(&targets, &tgid, &cfg, BPF_ANY))
 		hb_lose(HB_LOSS_NO_STORAGE, HB_TYPE_process);
+	if (hb_python)
+		fork_python(parent->tgid, tgid);
 	r = HB_RESERVE_FOR(process, child->tgid, child->pid);
 	if (!r)
 		return;
@@ -84,6 +95,7 @@ int process_exec(u64 *ctx)
 
 	if (!hb_target__is(p->tgid))
 		return 0;
+	bpf_map_delete_elem(&py_processes, &tid); /* the leader's id by now */
 	if (old != tid)
 		exit_emit(p->tgid, old, 0, false);
 	r = HB_RESERVE_FOR(exec, p->tgid, tid);
@@ -114,6 +126,7 @@ static __always_inline bool exit_is_last(struct task_struct *p, u32 tgid)
 	mark = leader ? bpf_task_storage_get(&ended, leader, 0, BPF_LOCAL_STORAGE_GET_F_CREATE) : NULL;
 	if (mark)
 		*mark = 1;
+	bpf_map_delete_elem(&py_processes, &tgid);
 	return bpf_map_delete_elem(&targets, &tgid) == 0;
 }
 

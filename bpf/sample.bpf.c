@@ -6,7 +6,7 @@
  * that runs no programs while some processes are current) are counted as missed: whom they would have met is
  * not known, least of all that it would have been the thread that the next one meets.
  */
-#include "emit.bpf.h"
+#include "python.bpf.h"
 #include "task.bpf.h"
 
 /* ns. A CPU without a tick for longer than that was not there, so that nobody ran on it. */
@@ -50,6 +50,13 @@ static __always_inline bool sample_in_user(struct bpf_perf_event_data *ctx)
 #endif
 }
 
+static __always_inline u32 sample_stack(void *ctx)
+{
+	u32 native = hb_stack__take(ctx, HB_TYPE_sample, BPF_F_USER_STACK, HB_STACK_SAMPLE);
+
+	return hb_stack__pair(native, HB_TYPE_sample, HB_STACK_SAMPLE);
+}
+
 SEC("perf_event")
 int sample(struct bpf_perf_event_data *ctx)
 {
@@ -67,9 +74,7 @@ int sample(struct bpf_perf_event_data *ctx)
 	hb_task__call(bpf_get_current_task_btf(), &r);
 	s->weight = weight;
 	s->ip = PT_REGS_IP(&ctx->regs);
-	s->stack = hb_sample_stacks && r.has_user
-		       ? hb_stack__take(ctx, HB_TYPE_sample, BPF_F_USER_STACK, HB_STACK_SAMPLE)
-		       : 0;
+	s->stack = hb_sample_stacks && r.has_user ? sample_stack(ctx) : 0;
 	s->kstack = hb_sample_stacks && !user ? hb_stack__take(ctx, HB_TYPE_sample, 0, HB_STACK_SAMPLE) : 0;
 	s->sysno = user ? HB_SYSNO_NONE : r.sysno;
 	s->mode = user ? HB_CPUMODE_USER : HB_CPUMODE_KERNEL;

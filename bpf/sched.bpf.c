@@ -14,9 +14,10 @@
  * Sleeps that lie across an edge of the window are found by walking the tasks there (window_edge): a thread
  * that is blocked all the time, the one an operator looks for, would otherwise never be seen.
  */
-#include "emit.bpf.h"
+#include "python.bpf.h"
 #include <bpf/bpf_endian.h>
 #include "channel.bpf.h"
+#include "gil.bpf.h"
 
 /* Sleeps shorter than this give no record. */
 const volatile u64 hb_offcpu_min_ns = 0;
@@ -39,7 +40,9 @@ struct hb_sleep {
 	u8 state, wctx;
 	u8 before; /* it slept already when the window began: `out` is the window's begin */
 	u32 stack;
-	u64 walked[4]; /* what the last walk began with */
+	u32 native;    /* the native part of it */
+	u64 task;      /* see py_task() */
+	u64 walked[4]; /* what the last walk of that began with */
 };
 
 struct {
@@ -49,27 +52,35 @@ struct {
 	__type(value, struct hb_sleep);
 } sleeps SEC(".maps");
 
-/* A walk reads one user word per frame, so it is repeated only when instruction, frame pointer, or the first
- * frame's two words (the caller's frame and return address) differ from the last time. Callers further out
- * that changed without moving those are not noticed. */
-static __always_inline void sleep_walk(void *ctx, struct hb_sleep *s, const struct hb_call_regs *r)
+/* A native walk reads one user word per frame, so it is repeated only when instruction, frame pointer, or the
+ * first frame's two words (the caller's frame and return address) differ from the last time. Callers further
+ * out that changed without moving those are not noticed. */
+static __always_inline void sleep_walk_native(void *ctx, struct hb_sleep *s, const struct hb_call_regs *r)
 {
 	u64 top[2] = {};
 
-	if (!r->has_user) {
-		s->stack = 0;
-		return;
-	}
 	if (r->fp)
 		bpf_probe_read_user(top, sizeof(top), (void *)r->fp);
-	if (s->stack && s->walked[0] == r->ip && s->walked[1] == r->fp && s->walked[2] == top[0] &&
+	if (s->native && s->walked[0] == r->ip && s->walked[1] == r->fp && s->walked[2] == top[0] &&
 	    s->walked[3] == top[1])
 		return;
 	s->walked[0] = r->ip;
 	s->walked[1] = r->fp;
 	s->walked[2] = top[0];
 	s->walked[3] = top[1];
-	s->stack = hb_stack__take(ctx, HB_TYPE_offcpu, BPF_F_USER_STACK, HB_STACK_SWITCH);
+	s->native = hb_stack__take(ctx, HB_TYPE_offcpu, BPF_F_USER_STACK, HB_STACK_SWITCH);
+}
+
+/* Python's is walked each time: from one sleep to the next only a caller's line may have changed, far out. */
+static __always_inline void sleep_walk(void *ctx, struct hb_sleep *s, const struct hb_call_regs *r)
+{
+	s->stack = 0;
+	s->task = 0;
+	if (!r->has_user)
+		return;
+	sleep_walk_native(ctx, s, r);
+	s->stack = hb_stack__pair(s->native, HB_TYPE_offcpu, HB_STACK_SWITCH);
+	s->task = hb_python && (s->stack & HB_STACK_PAIR) ? py_task(HB_STACK_SWITCH) : 0;
 }
 
 static __always_inline void switch_out(void *ctx, struct task_struct *prev, bool preempt, u32 state)
@@ -102,6 +113,8 @@ static __always_inline void switch_out(void *ctx, struct task_struct *prev, bool
 	if (hb_offcpu_stacks)
 		sleep_walk(ctx, s, &r);
 	s->out = bpf_ktime_get_ns();
+	hb_gil__out(prev, s->chan.kind == HB_CHAN_FUTEX ? s->chan.id : 0, s->out,
+		    s->state == HB_TSTATE_RUNNING, s->stack);
 }
 
 static __always_inline u64 sleep_ready(const struct hb_sleep *s, u64 now, u64 dur)
@@ -137,6 +150,7 @@ static __always_inline void sleep_emit(struct task_struct *next, const struct hb
 	o->wsys = woken ? s->wsys : HB_SYSNO_NONE;
 	o->wctx = woken ? s->wctx : HB_WCTX_UNKNOWN;
 	o->stack = o->dur >= hb_offcpu_stack_min_ns && hb_offcpu_stacks ? s->stack : 0;
+	o->task = o->stack ? s->task : 0;
 	o->sysno = s->sysno;
 	o->state = s->state;
 	o->flags = flags | (s->before ? HB_OFFCPU_BEFORE : 0);
@@ -154,6 +168,7 @@ static __always_inline void switch_in(struct task_struct *next)
 	now = bpf_ktime_get_ns();
 	if (now - s->out >= hb_offcpu_min_ns)
 		sleep_emit(next, s, now, 0);
+	hb_gil__in(next, now);
 	s->out = 0;
 	s->wake = 0;
 }
@@ -234,9 +249,11 @@ static __always_inline void edge_begin(struct task_struct *t)
 	s->a1 = r.a1;
 	s->a2 = r.a2;
 	s->stack = 0;
+	s->task = 0;
 	s->before = 1;
 	hb_channel__of(t, &r, &s->chan);
 	s->out = hb_calls_from;
+	hb_gil__before(t, s->chan.kind == HB_CHAN_FUTEX ? s->chan.id : 0, s->out);
 }
 
 /* Still off the CPU at the end: the record says so, and counts up to there. */
@@ -245,6 +262,7 @@ static __always_inline void edge_end(struct task_struct *t)
 	struct hb_sleep *s = bpf_task_storage_get(&sleeps, t, 0, 0);
 	u64 end = hb_calls_until;
 
+	hb_gil__end(t, end);
 	if (!s || !s->out || s->out >= end)
 		return;
 	if (s->wake > end)

@@ -3,10 +3,12 @@
  * Every system call of the target, for `--syscalls all` only: while these are attached, every task of the
  * machine takes the slow entry path. Hence "?": loaded on request.
  */
-#include "emit.bpf.h"
+#include "python.bpf.h"
 #include "task.bpf.h"
 
 const volatile bool hb_syscall_stacks = false;
+/* Calls that took at least this long carry the Python stack. */
+const volatile u64 hb_syscall_stack_min_ns = 100000;
 
 struct hb_entered {
 	u64 ts; /* 0: not inside a call that we saw enter */
@@ -40,6 +42,16 @@ static __always_inline void entered_args(struct hb_entered *e, struct pt_regs *r
 #endif
 }
 
+/* At the exit the caller's frames are still those of the entry. */
+static __always_inline u32 syscall_stack(void *ctx, u64 dur)
+{
+	u32 native =
+	    hb_syscall_stacks ? hb_stack__take(ctx, HB_TYPE_syscall, BPF_F_USER_STACK, HB_STACK_CALL) : 0;
+
+	return dur >= hb_syscall_stack_min_ns ? hb_stack__pair(native, HB_TYPE_syscall, HB_STACK_CALL)
+					      : native;
+}
+
 static __always_inline void syscall_emit(void *ctx, const struct hb_entered *e, u64 dur, s64 ret)
 {
 	struct hb_rec_syscall *s = HB_RESERVE(syscall);
@@ -54,8 +66,7 @@ static __always_inline void syscall_emit(void *ctx, const struct hb_entered *e, 
 	s->a3 = e->args[3];
 	s->a4 = e->args[4];
 	s->a5 = e->args[5];
-	s->stack =
-	    hb_syscall_stacks ? hb_stack__take(ctx, HB_TYPE_syscall, BPF_F_USER_STACK, HB_STACK_CALL) : 0;
+	s->stack = syscall_stack(ctx, dur);
 	s->sysno = e->sysno;
 	s->pad = 0;
 	HB_SUBMIT(s);

@@ -9,7 +9,7 @@ import sys
 from google.protobuf import unknown_fields
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 
-BEGIN, END, INSTANT = 1, 2, 3
+BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
 MONOTONIC, REALTIME, BOOTTIME = 3, 1, 6
 
 
@@ -60,6 +60,7 @@ class Reader:
         self.slices, self.instants, self.samples, self.packets = [], [], [], 0
         self.flows = collections.defaultdict(lambda: [[], []])  # id -> begins, ends
         self.snapshots, self.dropped = [], 0
+        self.counters = collections.defaultdict(list)  # "pid name" -> [time, value]
 
     def time(self, p, s):
         if p.timestamp_clock_id in (MONOTONIC, BOOTTIME):
@@ -108,6 +109,11 @@ class Reader:
         assert track in self.tracks, "event on a track that was not described"
         assert ts >= self.last.get(track, 0), "time runs backwards on a track"
         self.last[track] = ts
+        if e.type == COUNTER:
+            d = self.tracks[track]
+            assert d.HasField("counter")
+            self.counters[f"{self.tracks[d.parent_uuid].process.pid} {d.name}"].append([ts, getattr(e, e.WhichOneof("counter_value_field"))])
+            return
         if e.type == END:
             assert self.open[track], "a slice ends that did not begin"
             began = self.open[track].pop()
@@ -151,7 +157,7 @@ def main(path):
         "packets": r.packets, "unknown": unknown(trace), "unbalanced": sum(map(len, r.open.values())), "dropped": r.dropped,
         "processes": r.processes, "threads": r.threads, "snapshots": r.snapshots[:1],
         "snapshots_differ": len({tuple(sorted((k, v) for k, v in s.items() if k != 64)) for s in r.snapshots}) != 1,
-        "tracks": [d.name for d in r.tracks.values()], "slices": r.slices, "instants": r.instants, "samples": r.samples,
+        "tracks": [d.name for d in r.tracks.values()], "slices": r.slices, "instants": r.instants, "counters": r.counters, "samples": r.samples,
         "flows_bad": bad, "flows": [{"from": b[0], "to": e[0]} for i, (b, e) in r.flows.items() if i not in bad],
     }, sys.stdout)
 

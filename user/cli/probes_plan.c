@@ -8,6 +8,8 @@
 #include <string.h>
 #include "base/clock.h"
 #include "base/text.h"
+#include "capture/python/calls.h"
+#include "capture/python/events.h"
 #include "cli/cli.h"
 #include "cli/target_args.h"
 
@@ -101,6 +103,33 @@ static void print_process(const struct hb_process *proc)
 	printf("process %u (%s)\n", proc->pid, hb_text__clean(comm));
 }
 
+static void print_python_events(const struct hb_process *proc, const struct hb_py_runtime *r)
+{
+	const struct hb_mapping *m = hb_py_runtime__mapping(r, proc);
+	struct hb_py_image image;
+	char line[400];
+
+	if (r->state != HB_PY_REFUSED && m && !hb_py_image__read(proc, m, r, &image))
+		printf("  %s\n", hb_py_events__describe(proc->pid, r, &image, line, sizeof(line)));
+}
+
+static void print_python(const struct hb_process *proc)
+{
+	char calls[2000];
+	struct hb_python *py = hb_python__new(proc);
+	const struct hb_py_runtime *r;
+	char line[900];
+	u32 n = 0;
+
+	r = py ? hb_python__runtimes(py, &n) : NULL;
+	for (u32 i = 0; i < n; i++) {
+		printf("  %s\n%s", hb_py_runtime__describe(&r[i], line, sizeof(line)),
+		       hb_py_calls__describe(proc, &r[i], calls, sizeof(calls)));
+		print_python_events(proc, &r[i]);
+	}
+	hb_python__free(py);
+}
+
 static void print_file(const struct hb_plan_file *f, const struct hb_process *proc)
 {
 	char args[512];
@@ -142,6 +171,7 @@ static void show_process(struct hb_plan *p, const struct hb_process *proc, struc
 	const struct hb_refusal *refusals;
 
 	print_process(proc);
+	print_python(proc);
 	for (u32 i = 0; i < n; i++)
 		print_file(files[i], proc);
 	if (!n)
@@ -181,6 +211,7 @@ static void check_process(struct hb_attach *a, struct hb_plan *p, const struct h
 	const struct hb_refusal *refusals;
 
 	print_process(proc);
+	print_python(proc);
 	if (!n)
 		printf("  nothing to probe: no library of the probe tables is mapped\n");
 	n = n < 64 ? n : 64;

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "capture/session/session.h"
 #include "cli/args.h"
+#include "capture/python/field.h"
 #include "cli/cli.h"
 #include "cli/target_args.h"
 
@@ -13,11 +14,19 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MAX_TABLES 16
+#define MAX_TABLES   16
+#define MAX_PATTERNS 64
 
 enum key {
 	KEY_LAYERS = 0x100,
 	KEY_SYSCALLS,
+	KEY_PYTHON,
+	KEY_CALLS,
+	KEY_FIELD,
+	KEY_STRINGS,
+	KEY_PY_HOOK,
+	KEY_EVERY,
+	KEY_EXCEPTIONS,
 	KEY_PROBES,
 	KEY_FORCE,
 	KEY_BUFFER,
@@ -30,6 +39,8 @@ struct args {
 	struct hb_session_opts o;
 	const char *tables[MAX_TABLES + 1];
 	unsigned n_tables;
+	struct hb_py_pattern calls[MAX_PATTERNS];
+	struct hb_py_field fields[HB_PY_FIELDS];
 	double strict; /* share of loss allowed; negative: not asked */
 	bool quiet;
 	struct hb_error error;
@@ -50,6 +61,39 @@ static const struct argp_option options[] = {
     {"syscalls", KEY_SYSCALLS, "none|blocking|all", 0,
      "blocking: those that sleep, at no cost to others (default); all: every one, slows every process of the "
      "machine; none: no waits either, nothing about time off the CPU and wakers",
+     3},
+    {"python", KEY_PYTHON, "off|stacks|calls", 0,
+     "stacks: Python functions in the stacks of accelerator calls, waits and CPU samples (default); calls: "
+     "each "
+     "call of a Python function too, as far as `probes check` says",
+     3},
+    {"calls", KEY_CALLS, "[FILE:]NAME", 0,
+     "record calls of these Python functions only: globs of file or module, and of the qualified name, such "
+     "as "
+     "'*:Scheduler.schedule'; may be repeated",
+     3},
+    {"field", KEY_FIELD, "'[FILE:]NAME PATH'", 0,
+     "read a field of a Python object in each call of these functions: a variable, attributes from there, "
+     "and "
+     "what is expected (str, int, float, bool, len), such as '*:EngineCore.step self.scheduler.running:len'; "
+     "may be repeated",
+     3},
+    {"capture-strings", KEY_STRINGS, NULL, 0,
+     "keep texts that --field reads (64 bytes of each); else only a hash of this window", 3},
+    {"py-hook", KEY_PY_HOOK, "off|eval_frame|eval_frame!", 0,
+     "eval_frame: let Python 3.11 and later run each call through the function that is probed, by a word in "
+     "its "
+     "state that is set back at the end, so that calls are complete; refused where calls may be nested "
+     "deeper "
+     "than is safe (with !: not refused for that)",
+     3},
+    {"stacks-every", KEY_EVERY, "CLASS=N,..", 0,
+     "Python stack with every N-th accelerator call of a class, 0 = none (default: with each); CLASS as in "
+     "`probes list`, or all",
+     3},
+    {"exceptions", KEY_EXCEPTIONS, "off|types|hash|text", 0,
+     "Python's exceptions, and C++'s in Python programs: class and place (default), with a hash or the begin "
+     "of the message",
      3},
     {"probes", KEY_PROBES, "FILE", 0, "further probe table; may be repeated", 3},
     {"frequency", 'F', "HZ", 0, "CPU samples per second and CPU, 0 = none (default 99)", 3},
@@ -91,6 +135,32 @@ static int parse_share(const char *s, double *out)
 	return *out <= 1 ? 0 : -EINVAL;
 }
 
+/* "launch=10,copy=0": into the array by class. */
+static int parse_every(const char *s, u32 *every)
+{
+	while (*s) {
+		const char *eq = strchr(s, '=');
+		char word[32], *end;
+		unsigned long n;
+		int c;
+
+		if (!eq || (size_t)(eq - s) >= sizeof(word))
+			return -EINVAL;
+		snprintf(word, sizeof(word), "%.*s", (int)(eq - s), s);
+		n = strtoul(eq + 1, &end, 10);
+		c = hb_word__id(HB_WORDS_CLASS, word);
+		if (end == eq + 1 || (*end && *end != ',') || n > 1000000 || eq[1] == '-')
+			return -EINVAL;
+		if (c < 0 && strcmp(word, "all") != 0)
+			return -EINVAL;
+		for (int i = 0; i < HB_CLASS_COUNT; i++)
+			if (c < 0 || i == c)
+				every[i] = (u32)n;
+		s = *end ? end + 1 : end;
+	}
+	return 0;
+}
+
 static int parse_freq(const char *s, unsigned *out)
 {
 	char *end;
@@ -105,7 +175,10 @@ static int parse_freq(const char *s, unsigned *out)
 static int parse_recorded(int key, char *arg, struct args *a)
 {
 	static const char *const layers[] = {"auto", "runtime", "driver", "both"};
+	static const char *const python[] = {"off", "stacks", "calls"};
+	static const char *const exceptions[] = {"off", "types", "hash", "text"};
 	static const char *const calls[] = {"none", "blocking", "all"};
+	static const char *const hooks[] = {"off", "eval_frame", "eval_frame!"};
 	int i;
 
 	switch (key) {
@@ -117,6 +190,33 @@ static int parse_recorded(int key, char *arg, struct args *a)
 		i = choice(arg, calls, 3);
 		a->o.syscalls = (enum hb_syscalls)i;
 		return i < 0 ? bad(a, "--syscalls", arg, "none, blocking or all") : 0;
+	case KEY_PYTHON:
+		i = choice(arg, python, 3);
+		a->o.python = (enum hb_python_mode)i;
+		return i < 0 ? bad(a, "--python", arg, "off, stacks or calls") : 0;
+	case KEY_CALLS:
+		if (a->o.n_calls == MAX_PATTERNS)
+			return bad(a, "--calls", arg, "allowed: at most 64 patterns");
+		return -hb_py_pattern__parse(arg, &a->calls[a->o.n_calls++], &a->error);
+	case KEY_FIELD:
+		if (a->o.n_fields == HB_PY_FIELDS)
+			return bad(a, "--field", arg, "allowed: at most 32 fields");
+		return -hb_py_field__parse(arg, &a->fields[a->o.n_fields++], &a->error);
+	case KEY_STRINGS:
+		a->o.capture_strings = true;
+		return 0;
+	case KEY_PY_HOOK:
+		i = choice(arg, hooks, 3);
+		a->o.py_hook = (enum hb_py_hook_mode)i;
+		return i < 0 ? bad(a, "--py-hook", arg, "off, eval_frame or eval_frame!") : 0;
+	case KEY_EXCEPTIONS:
+		i = choice(arg, exceptions, 4);
+		a->o.exceptions = (enum hb_exceptions)i;
+		return i < 0 ? bad(a, "--exceptions", arg, "off, types, hash or text") : 0;
+	case KEY_EVERY:
+		return parse_every(arg, a->o.stacks_every)
+			   ? bad(a, "--stacks-every", arg, "a list such as launch=10,copy=0 or all=100")
+			   : 0;
 	case KEY_PROBES:
 		if (a->n_tables == MAX_TABLES)
 			return bad(a, "--probes", arg, "allowed: at most 16 tables");
@@ -314,16 +414,48 @@ static int trace(struct args *a)
 	return summarise(path, a);
 }
 
+/* Options that only make sense together. */
+static int check_python(struct args *a)
+{
+	bool off = a->o.python == HB_PYTHON_OFF;
+
+	if (off && a->o.n_fields)
+		hb_error__set(&a->error, HB_EXIT_USAGE, -EINVAL,
+			      "--field needs Python: not with --python off");
+	else if (a->o.capture_strings && !a->o.n_fields)
+		hb_error__set(&a->error, HB_EXIT_USAGE, -EINVAL,
+			      "--capture-strings is for texts that --field reads");
+	else if (off && a->o.n_calls)
+		hb_error__set(&a->error, HB_EXIT_USAGE, -EINVAL,
+			      "--calls needs Python: not with --python off");
+	else if (a->o.py_hook && !hb_session__wants_calls(&a->o))
+		hb_error__set(&a->error, HB_EXIT_USAGE, -EINVAL,
+			      "--py-hook is for calls: use it with --python calls, --calls or --field");
+	return a->error.err ? hb_cli__fail(&a->error) : 0;
+}
+
 static int run(int argc, char **argv)
 {
-	struct args a = {.o = {.duration = 30000000000ULL, .syscalls = HB_SYSCALLS_BLOCKING, .freq = 99},
+	struct args a = {.o = {.duration = 30000000000ULL,
+			       .syscalls = HB_SYSCALLS_BLOCKING,
+			       .python = HB_PYTHON_STACKS,
+			       .exceptions = HB_EXCEPTIONS_TYPES,
+			       .freq = 99},
 			 .strict = -1};
-	int rc = hb_cli__parse(&argp, argc, argv, &a, &a.error);
+	int rc;
 
+	for (int i = 0; i < HB_CLASS_COUNT; i++)
+		a.o.stacks_every[i] = 1;
+	rc = hb_cli__parse(&argp, argc, argv, &a, &a.error);
 	if (rc != HB_CLI_GO)
 		return rc;
 	hb_quiet(a.quiet);
 	a.o.probe_files = a.tables;
+	a.o.calls = a.calls;
+	a.o.fields = a.fields;
+	rc = check_python(&a);
+	if (rc)
+		return rc;
 	return trace(&a);
 }
 

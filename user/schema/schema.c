@@ -81,6 +81,8 @@ static const char *const classes[] = {HB_CLASSES(W)};
 static const char *const layers[] = {HB_LAYERS(W)};
 static const char *const handles[] = {HB_HANDLES(W)};
 static const char *const losses[] = {HB_LOSSES(W)};
+static const char *const pyends[] = {HB_PYENDS(W)};
+static const char *const pykinds[] = {HB_PYKINDS(W)};
 #undef W
 
 static const struct list {
@@ -91,7 +93,7 @@ static const struct list {
     LIST(HB_WORDS_TSTATE, tstates),   LIST(HB_WORDS_WCTX, wctxs),   LIST(HB_WORDS_CHANKIND, chankinds),
     LIST(HB_WORDS_CPUMODE, cpumodes), LIST(HB_WORDS_HOW, hows),	    LIST(HB_WORDS_NOTELEVEL, notelevels),
     LIST(HB_WORDS_CLASS, classes),    LIST(HB_WORDS_LAYER, layers), LIST(HB_WORDS_HANDLE, handles),
-    LIST(HB_WORDS_LOSS, losses),
+    LIST(HB_WORDS_LOSS, losses),      LIST(HB_WORDS_PYEND, pyends), LIST(HB_WORDS_PYKIND, pykinds),
 };
 
 static const char *word_in(const char *const *words, size_t n, size_t id)
@@ -134,11 +136,11 @@ const char *hb_word__all(enum hb_words list, char *buf, size_t size)
 
 static const char *const roles[] = {
 #define ROLE(r) [HB_ROLE_##r] = #r
-    ROLE(PAD),	   ROLE(NUM),  ROLE(NS),     ROLE(DUR),	  ROLE(BYTES),	   ROLE(ADDR),
-    ROLE(HANDLE),  ROLE(GRID), ROLE(BLOCK),  ROLE(PROBE), ROLE(RET),	   ROLE(SYSRET),
-    ROLE(STACK),   ROLE(KIND), ROLE(AFLAGS), ROLE(CHAN),  ROLE(CHANKIND),  ROLE(SOCK),
-    ROLE(ARG),	   ROLE(PID),  ROLE(TID),    ROLE(SYSNO), ROLE(TSTATE),	   ROLE(WCTX),
-    ROLE(CPUMODE), ROLE(HOW),  ROLE(COMM),   ROLE(STR),	  ROLE(NOTELEVEL),
+    ROLE(PAD),	     ROLE(NUM),	   ROLE(NS),	   ROLE(DUR),	  ROLE(BYTES),	ROLE(ADDR),  ROLE(HANDLE),
+    ROLE(GRID),	     ROLE(BLOCK),  ROLE(PROBE),	   ROLE(RET),	  ROLE(SYSRET), ROLE(STACK), ROLE(KIND),
+    ROLE(AFLAGS),    ROLE(CHAN),   ROLE(CHANKIND), ROLE(SOCK),	  ROLE(ARG),	ROLE(PID),   ROLE(TID),
+    ROLE(SYSNO),     ROLE(TSTATE), ROLE(WCTX),	   ROLE(CPUMODE), ROLE(HOW),	ROLE(COMM),  ROLE(STR),
+    ROLE(NOTELEVEL), ROLE(LABEL),  ROLE(LOC),	   ROLE(PYEND),	  ROLE(PYKIND),
 };
 
 const char *hb_role__name(unsigned role)

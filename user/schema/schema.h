@@ -13,6 +13,7 @@ typedef uint8_t u8;
 typedef uint16_t u16;
 typedef uint32_t u32;
 typedef uint64_t u64;
+typedef int16_t s16;
 typedef int32_t s32;
 typedef int64_t s64;
 #endif
@@ -24,6 +25,12 @@ typedef int64_t s64;
 typedef struct {
 	char c[16];
 } hb_comm;
+
+/* The begin of a text that is read in place: NUL-terminated where it is shorter. */
+#define HB_LABEL_SIZE 64
+typedef struct {
+	char c[HB_LABEL_SIZE];
+} hb_label;
 
 #define HB_WORD_ENUM(PREFIX, id, NAME) PREFIX##_##NAME = id,
 #define HB_W_TSTATE(id, N, w)	       HB_WORD_ENUM(HB_TSTATE, id, N)
@@ -37,6 +44,9 @@ typedef struct {
 #define HB_W_HANDLE(id, N, w)	       HB_WORD_ENUM(HB_HANDLE, id, N)
 #define HB_W_LOSS(id, N, w)	       HB_WORD_ENUM(HB_LOSS, id, N)
 #define HB_W_OFLAG(id, N, w)	       HB_WORD_ENUM(HB_OFFCPU, id, N)
+#define HB_W_PYKIND(id, N, w)	       HB_WORD_ENUM(HB_PYKIND, id, N)
+#define HB_W_PYEND(id, N, w)	       HB_WORD_ENUM(HB_PYEND, id, N)
+#define HB_W_PYFLAG(id, N, w)	       HB_WORD_ENUM(HB_PYCALL, id, N)
 #define HB_W_AFLAG(id, N, w)	       HB_WORD_ENUM(HB_AFLAG, id, N)
 enum hb_tstate { HB_TSTATES(HB_W_TSTATE) };
 enum hb_wctx { HB_WCTXS(HB_W_WCTX) };
@@ -50,6 +60,9 @@ enum hb_handle { HB_HANDLES(HB_W_HANDLE) };
 enum hb_loss { HB_LOSSES(HB_W_LOSS) HB_LOSS_COUNT };
 enum hb_aflag { HB_AFLAGS(HB_W_AFLAG) };
 enum hb_oflag { HB_OFLAGS(HB_W_OFLAG) };
+enum hb_pykind { HB_PYKINDS(HB_W_PYKIND) };
+enum hb_pyend { HB_PYENDS(HB_W_PYEND) };
+enum hb_pyflag { HB_PYFLAGS(HB_W_PYFLAG) };
 
 /* Record ids HB_TYPE_accel.. and structs hb_rec_accel.. */
 #define HB_MEMBER(S, t, n, role, doc) t n;
@@ -112,6 +125,10 @@ enum hb_role {
 	HB_ROLE_COMM,
 	HB_ROLE_STR,
 	HB_ROLE_NOTELEVEL,
+	HB_ROLE_LABEL,
+	HB_ROLE_LOC,
+	HB_ROLE_PYEND,
+	HB_ROLE_PYKIND,
 };
 
 /* One member of a record type. */
@@ -152,6 +169,8 @@ enum hb_words {
 	HB_WORDS_LAYER,
 	HB_WORDS_HANDLE,
 	HB_WORDS_LOSS,
+	HB_WORDS_PYEND,
+	HB_WORDS_PYKIND,
 };
 /* "?" when the number has no word (a newer file). */
 const char *hb_word(enum hb_words list, unsigned id);

@@ -3,13 +3,30 @@
 #ifndef HB_WIRE_H
 #define HB_WIRE_H
 
-#include "schema/schema.h"
+#include "schema/python.h"
 
-#define HB_MAX_RINGS   64    /* rings are per CPU up to this, then shared by CPU modulo */
-#define HB_MAX_PROBES  4096  /* rows in one plan */
-#define HB_MAX_TARGETS 4096  /* processes in one window */
-#define HB_MAX_STACKS  16384 /* distinct stacks kept by the kernel in one window: 16 MiB */
-#define HB_STACK_DEPTH 127   /* frames, the kernel's own limit */
+#define HB_MAX_RINGS   64   /* rings are per CPU up to this, then shared by CPU modulo */
+#define HB_MAX_PROBES  4096 /* rows in one plan */
+#define HB_MAX_CLASSES 16   /* of operations (words.def), a power of two */
+#define HB_MAX_TARGETS 4096 /* processes in one window */
+#define HB_MAX_STACKS                                                                                        \
+	16384 /* distinct stacks kept by the kernel in one window: 16 MiB; twice that with Python */
+#define HB_STACK_DEPTH 127 /* frames, the kernel's own limit */
+
+/* What comes through the rings and is no record: user space makes records of it. Ids above those of records,
+ * each with its struct. */
+#define HB_WIRE_FIRST	 48
+#define HB_WIRE_MESSAGES 16
+enum hb_wire_message {
+	HB_WIRE_PY_FIELD = HB_WIRE_FIRST, /* struct hb_py_field_read */
+	HB_WIRE_PY_CALL, /* struct hb_rec_py_call of a function that user space has not judged yet */
+	HB_WIRE_PY_STACK = HB_WIRE_FIRST + 15, /* struct hb_py_stack_news */
+};
+
+/* A Python stack was seen for the first time: its functions shall be read while they are there. */
+struct hb_py_stack_news {
+	u32 id, pad;
+};
 
 /* Value of map `targets`, key: tgid in the initial pid namespace. */
 struct hb_target_cfg {
@@ -64,8 +81,19 @@ struct hb_probe_desc {
 /* Value of map `stacks`, key: the id in STACK members. */
 struct hb_stack_trace {
 	u64 hash; /* of the frames: tells two stacks with one id apart */
-	u32 n, pad;
-	u64 ip[HB_STACK_DEPTH]; /* innermost first */
+	u32 n;
+	u32 state;		/* enum hb_trace_state */
+	u64 ip[HB_STACK_DEPTH]; /* innermost first; of a Python stack: schema/python.h */
+};
+
+/* How a walk ended that knows: that of the kernel's own walker (native stacks) always says WHOLE. */
+enum hb_trace_state { HB_TRACE_WHOLE, HB_TRACE_TRUNCATED, HB_TRACE_BROKEN };
+
+/* Value of map `stack_pairs`, key: the id in STACK members when it has this bit. A native and a Python stack
+ * of one moment; either may be 0. */
+#define HB_STACK_PAIR 0x80000000U
+struct hb_stack_pair {
+	u32 native, python;
 };
 
 /* Key of per-CPU array `losses`: cause * HB_TYPE_MAX + type. */

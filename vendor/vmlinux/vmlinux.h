@@ -155,6 +155,12 @@ struct thread_info {
 
 struct files_struct;
 struct mm_struct;
+struct thread_struct {
+	unsigned long fsbase; /* x86-64 */
+	struct {
+		unsigned long tp_value;
+	} uw; /* arm64 */
+};
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int flags;
@@ -168,6 +174,7 @@ struct task_struct {
 	char comm[16];
 	struct files_struct *files;
 	struct signal_struct *signal;
+	struct thread_struct thread;
 };
 
 /* ---- files ---- */

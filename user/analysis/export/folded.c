@@ -51,7 +51,7 @@ static void add_stack(struct ctx *c, u32 pid, u32 raw)
 		const struct hb_loc *l = hb_window__loc(c->w, st.locs[i]);
 
 		if (l)
-			add_name(&c->buf, hb_decode__frame(c->w, l, true, frame, sizeof(frame)));
+			add_name(&c->buf, hb_decode__frame(c->w, l, HB_FRAME_LINE, frame, sizeof(frame)));
 	}
 }
 

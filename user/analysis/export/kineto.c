@@ -5,6 +5,7 @@
  * with three decimals, so that no nanosecond is lost, since baseTimeNanoseconds.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@
 #include "analysis/export/jbuf.h"
 #include "analysis/export/label.h"
 #include "analysis/model/decode.h"
+#include "base/text.h"
 
 #define FLUSH_AT (256 * 1024)
 
@@ -197,6 +199,22 @@ static void add_syscall(struct ctx *c, const struct hb_record *r)
 	end_row(c);
 }
 
+/* Named as the profiler's own rows are. Where only one end was seen the row has no length. */
+static void add_py_call(struct ctx *c, const struct hb_record *r)
+{
+	const struct hb_rec_py_call *p = r->data;
+	const struct hb_loc *l = hb_window__loc(c->w, p->func);
+	char name[512] = "?";
+
+	if (l)
+		snprintf(name, sizeof(name), "%.200s(%u): %.200s",
+			 hb_text__basename(hb_window__string(c->w, l->file)), l->line,
+			 hb_window__string(c->w, l->func));
+	begin_row(c, "python_function", name, r);
+	arg_text(c, "end", hb_word(HB_WORDS_PYEND, p->end));
+	end_row(c);
+}
+
 /* ---- names of processes and threads ---- */
 
 static void add_name(struct ctx *c, const char *what, u32 pid, u32 tid, const char *key, const char *text)
@@ -293,6 +311,7 @@ static int add_rows(struct ctx *c, FILE *out)
 	    [HB_TYPE_accel] = add_accel,
 	    [HB_TYPE_offcpu] = add_offcpu,
 	    [HB_TYPE_syscall] = add_syscall,
+	    [HB_TYPE_py_call] = add_py_call,
 	};
 	struct hb_record r;
 	int rc = 0;

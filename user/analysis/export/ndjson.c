@@ -186,7 +186,8 @@ static int run(struct hb_window *w, FILE *out, struct hb_error *e)
 	c.task = calloc(TASKS, sizeof(*c.task));
 	c.probe = calloc((size_t)c.n_probes + 1, sizeof(*c.probe));
 	c.stacks = hb_stackjson__new(w);
-	if (!c.task || !c.probe || !c.stacks) {
+	c.fields = hb_ndjson_fields__new(w);
+	if (!c.task || !c.probe || !c.stacks || !c.fields) {
 		rc = hb_error__nomem(e, "ndjson");
 	} else {
 		add_window(&c);
@@ -195,6 +196,7 @@ static int run(struct hb_window *w, FILE *out, struct hb_error *e)
 		rc = rc ? rc : flush(&c, out, e);
 	}
 	hb_stackjson__free(c.stacks);
+	hb_ndjson_fields__free(c.fields);
 	hb_buf__free(&c.line);
 	hb_buf__free(&c.text);
 	free(c.task);

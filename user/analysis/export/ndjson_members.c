@@ -63,12 +63,22 @@ static void emit_comm(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v
 	emit_text(c, i, name);
 }
 
+static void emit_label(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
+{
+	char text[sizeof(hb_label) + 1] = "";
+
+	(void)v;
+	memcpy(text, (const char *)c->r->data + i->f->offset, sizeof(hb_label));
+	emit_text(c, i, text);
+}
+
 static void emit_word(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
 {
 	static const int lists[] = {
 	    [HB_ROLE_TSTATE] = HB_WORDS_TSTATE,	    [HB_ROLE_WCTX] = HB_WORDS_WCTX,
 	    [HB_ROLE_CHANKIND] = HB_WORDS_CHANKIND, [HB_ROLE_CPUMODE] = HB_WORDS_CPUMODE,
 	    [HB_ROLE_HOW] = HB_WORDS_HOW,	    [HB_ROLE_NOTELEVEL] = HB_WORDS_NOTELEVEL,
+	    [HB_ROLE_PYEND] = HB_WORDS_PYEND,	    [HB_ROLE_PYKIND] = HB_WORDS_PYKIND,
 	};
 
 	emit_text(c, i, hb_word((enum hb_words)lists[i->f->role], (unsigned)v));
@@ -120,6 +130,28 @@ static void emit_probe(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 
 		make_probe(c, s, v <= c->n_probes ? (u32)v : 0);
 	if (!c->text.oom)
 		hb_buf__add(&c->line, c->text.data + s->at, s->size);
+}
+
+/* A function: its module as far as the file tells, qualified name, file and line. */
+static void emit_function(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
+{
+	const struct hb_loc *l = hb_window__loc(c->w, (u32)v);
+	const char *file = l ? hb_window__string(c->w, l->file) : "";
+	char module[256];
+
+	(void)i;
+	if (!l)
+		return;
+	if (*hb_decode__module(file, module, sizeof(module))) {
+		hb_jbuf__lit(&c->line, ",\"module\":");
+		hb_jbuf__str(&c->line, module);
+	}
+	hb_jbuf__lit(&c->line, ",\"qualname\":");
+	hb_jbuf__str(&c->line, hb_window__string(c->w, l->func));
+	hb_jbuf__lit(&c->line, ",\"file\":");
+	hb_jbuf__str(&c->line, file);
+	hb_jbuf__lit(&c->line, ",\"line\":");
+	hb_jbuf__u64(&c->line, l->line);
 }
 
 static void emit_stack(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
@@ -278,6 +310,36 @@ static void emit_chan(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v
 		emit_text(c, i, s);
 }
 
+static void emit_py_dur(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
+{
+	if (((const struct hb_rec_py_call *)c->r->data)->flags & HB_PYCALL_TIMED)
+		emit_unsigned(c, i, v);
+}
+
+static void emit_field_value(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
+{
+	size_t before = c->line.size;
+
+	(void)v;
+	key(c, i);
+	if (!hb_ndjson__field_value(c, c->r->data))
+		c->line.size = before;
+}
+
+static void emit_call_fields(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
+{
+	(void)i;
+	(void)v;
+	hb_ndjson__call_fields(c);
+}
+
+static void emit_field_flags(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
+{
+	(void)i;
+	if (v & 1)
+		hb_jbuf__lit(&c->line, ",\"late\":true");
+}
+
 /* "3</var/log/x>": the form that strace made known. */
 static void emit_fd_arg(struct hb_ndjson *c, u64 fd, const char *text)
 {
@@ -375,6 +437,7 @@ static void emit_sample_stack(struct hb_ndjson *c, const struct hb_ndjson_item *
 	hb_stackjson__array(c->stacks, &c->line, c->r->task ? c->r->task->pid : 0, (u32)v, s->kstack);
 }
 
+#define TASK_DOC  "asyncio task: address of its root coroutine, hex; absent outside of one"
 #define TIMED_DOC "ns inside the call; absent when only its entry was probed"
 static const struct special {
 	const char *type, *member;
@@ -425,6 +488,8 @@ static const struct special {
     {"offcpu", "wctx", NULL, NULL, NULL},
     {"offcpu", "flags", "before, open", emit_sleep_flags,
      "true, or absent; before: it slept already when the window began, open: it still slept at its end"},
+    {"accel", "task", "task", hb_ndjson__address, TASK_DOC},
+    {"offcpu", "task", "task", hb_ndjson__address, TASK_DOC},
     {"syscall", "sysno", "name", NULL, "system call"},
     {"syscall", "a0", "args, fd", emit_call_args, "six arguments as passed, hex; the first as in `offcpu`"},
     {"syscall", "a1", NULL, NULL, NULL},
@@ -435,13 +500,61 @@ static const struct special {
     {"sample", "sysno", "syscall", NULL, "system call it was in"},
     {"sample", "stack", "stack", emit_sample_stack, "user frames, then kernel frames"},
     {"sample", "kstack", NULL, NULL, NULL},
+    {"py_call", "dur", "dur", emit_py_dur, "ns inside the call; absent when only one end of it was seen"},
+    {"py_call", "func", "module, qualname, file, line", NULL,
+     "the function; `module` as far as its file's place tells; absent when it could not be read"},
+    {"py_call", "flags", "fields", emit_call_fields,
+     "{field as asked for: value}, of those that had a value; absent where none was read"},
+    {"py_field", "call", NULL, NULL, NULL}, /* that is what ts says */
+    {"py_field", "num", "value", emit_field_value,
+     "number, text, true, false or null; of `hash` 16 hex digits; absent for kinds without a value"},
+    {"py_field", "text", NULL, NULL, NULL},
+    {"py_field", "length", "length", emit_known,
+     "of a str: its characters, of which `value` has the first 64 bytes"},
+    {"py_field", "flags", "late", emit_field_flags, "true, or absent: read by the collector a moment later"},
+    {"py_exception", "name", "exception, native", hb_ndjson__exception,
+     "the class's own name; of C++ the type, and `native` is true"},
+    {"py_exception", "exc_type", NULL, NULL, NULL},
+    {"py_exception", "task", "task", hb_ndjson__address, TASK_DOC},
+    {"py_exception", "unwound", "unwound", hb_ndjson__unwound,
+     "with `rest` only: frames that all exceptions of this class from this place together went through "
+     "without a handler"},
+    {"py_exception", "message_hash", "message_hash", hb_ndjson__address, NULL},
+    {"py_exception", "message", "message", hb_ndjson__message, "its first 64 bytes (--exceptions text)"},
+    {"py_exception", "message_kind", NULL, NULL, NULL},
+    {"py_exception", "message_bytes", NULL, NULL, NULL},
+    {"py_exception", "origin", NULL, NULL, NULL},
+    {"py_exception", "site", "function, file, line", hb_ndjson__site, "where it was raised"},
+    {"py_exception", "flags", "rest", hb_ndjson__exception_flags,
+     "true, or absent: `count` is of those beyond the budget, which have no line of their own; the sum over "
+     "all lines is the number of exceptions"},
+    {"py_gil", "dur", "dur, wait_ns", hb_ndjson__wait,
+     "from the first sleep to the end of the last one; the same as `wait_ns` where it was a wait for the "
+     "GIL"},
+    {"py_gil", "task", "task", hb_ndjson__address, TASK_DOC},
+    {"py_gil", "holder", "holder_tid", hb_ndjson__holder, "who held it when the wait began; absent: unknown"},
+    {"py_gil", "handover", "handover", hb_ndjson__true,
+     "true, or absent: no wait for the GIL; it was given away on request, and another had to take it first"},
+    {"py_gil", "flags", "open", hb_ndjson__gil_flags,
+     "true, or absent: it still waited when the window ended"},
+    {"py_gc", "task", "task", hb_ndjson__address, TASK_DOC},
+    {"py_gc", "generation", "generation", hb_ndjson__generation, "0 to 2; absent where that is not told"},
+    {"py_gc", "how", "how", hb_ndjson__gc_how,
+     "how it was seen: collector, usdt, or pending (with whatever else was due at that moment)"},
     {"price", "probe", "name, api, class, layer", emit_probe, "the probed function; absent for a hook"},
 };
 
 /* Type words of the contract that differ from the record's name. */
 const char *hb_ndjson__type(const char *name)
 {
-	return strcmp(name, "price") == 0 ? "receipt" : name;
+	static const char *const words[][2] = {
+	    {"price", "receipt"}, {"py_call", "py.call"}, {"py_exception", "py.exception"},
+	    {"py_gil", "py.gil"}, {"py_gc", "py.gc"},	  {"py_field", "py.field"}};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+		if (strcmp(name, words[i][0]) == 0)
+			return words[i][1];
+	return name;
 }
 
 static emit_fn by_role(const struct hb_field *f)
@@ -466,11 +579,17 @@ static emit_fn by_role(const struct hb_field *f)
 	case HB_ROLE_CPUMODE:
 	case HB_ROLE_HOW:
 	case HB_ROLE_NOTELEVEL:
+	case HB_ROLE_PYEND:
+	case HB_ROLE_PYKIND:
 		return emit_word;
+	case HB_ROLE_LOC:
+		return emit_function;
 	case HB_ROLE_COMM:
 		return emit_comm;
 	case HB_ROLE_STR:
 		return emit_string;
+	case HB_ROLE_LABEL:
+		return emit_label;
 	default:
 		return f->is_signed ? emit_signed : emit_unsigned;
 	}
@@ -494,6 +613,8 @@ static unsigned rank(const struct hb_field *f)
 	case HB_ROLE_SYSNO:
 	case HB_ROLE_COMM:
 	case HB_ROLE_STR:
+	case HB_ROLE_LABEL:
+	case HB_ROLE_LOC:
 		return 1;
 	case HB_ROLE_STACK:
 		return 3;

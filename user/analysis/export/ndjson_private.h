@@ -21,6 +21,7 @@ struct hb_ndjson {
 	struct hb_ndjson_span *probe; /* ,"name":..,"api":..,"class":..,"layer":.. */
 	u32 n_probes;
 	struct hb_stackjson *stacks;
+	struct hb_ndjson_fields *fields;
 	const struct hb_record *r;
 };
 
@@ -40,6 +41,31 @@ struct hb_ndjson_plan {
 	struct hb_ndjson_item item[HB_NDJSON_KEYS];
 	unsigned n;
 };
+
+/* ---- ndjson_fields.c ---- */
+
+/* Looks through the window for fields that were read in calls. NULL: out of memory. */
+struct hb_ndjson_fields *hb_ndjson_fields__new(struct hb_window *w);
+void hb_ndjson_fields__free(struct hb_ndjson_fields *f);
+/* The value as JSON; false, and nothing sensible in the line, for a kind without one. */
+bool hb_ndjson__field_value(struct hb_ndjson *c, const struct hb_rec_py_field *r);
+/* ,"fields":{..} of the call that c->r is; nothing where none was read. */
+void hb_ndjson__call_fields(struct hb_ndjson *c);
+
+/* ---- ndjson_pyevents.c: members by `emit_fn` ---- */
+
+void hb_ndjson__exception(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v);
+void hb_ndjson__message(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v);
+void hb_ndjson__exception_flags(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v);
+void hb_ndjson__unwound(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v);
+void hb_ndjson__address(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v); /* hex, where not 0 */
+void hb_ndjson__site(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v);
+void hb_ndjson__holder(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v);
+void hb_ndjson__wait(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v);
+void hb_ndjson__gil_flags(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v);
+void hb_ndjson__true(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v); /* true, or absent */
+void hb_ndjson__generation(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v);
+void hb_ndjson__gc_how(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v);
 
 /* How records of this type are written. */
 void hb_ndjson__plan(struct hb_ndjson_plan *p, const struct hb_type *t);

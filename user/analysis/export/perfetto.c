@@ -11,7 +11,9 @@
 #include "analysis/export/label.h"
 #include "analysis/export/perfetto_private.h"
 #include "analysis/model/decode.h"
+#include "analysis/model/model.h"
 #include "base/text.h"
+#include "schema/pyevents.h"
 
 #define MEMORY	 ((u64)512 << 20)
 #define TIME_MAX ((u64)INT64_MAX - 1) /* of the format */
@@ -289,13 +291,23 @@ static unsigned split_offcpu(const struct hb_pf *p, const struct hb_record *r, u
 	return 3;
 }
 
-/* The events of a record: none for receipts, which are about the whole window. */
+/* Exceptions without records of their own: nobody knows when. */
+static bool is_rest(const struct hb_record *r)
+{
+	return r->type == HB_TYPE_py_exception &&
+	       ((const struct hb_rec_py_exception *)r->data)->flags & HB_PYEXC_REST;
+}
+
+/* The events of a record: none for receipts and the like, which are about the whole window. */
 static unsigned split(const struct hb_pf *p, const struct hb_record *r, u32 *number, struct made *m,
 		      struct hb_pf_wake *wake)
 {
 	const struct hb_type *t = hb_schema__type(r->type);
+	double v;
 
-	if (r->type == HB_TYPE_price)
+	/* Numbers of fields are counters (perfetto_fields.c). */
+	if (r->type == HB_TYPE_price || is_rest(r) ||
+	    (r->type == HB_TYPE_py_field && hb_field__number(r->data, &v)))
 		return 0;
 	m[0] = (struct made){.task = r->task_idx, .record = r->data, .size = t->size};
 	m[0].ev = (struct hb_pf_event){.begin = r->begin, .end = r->ts, .kind = (u8)r->type};
@@ -307,6 +319,8 @@ static unsigned split(const struct hb_pf *p, const struct hb_record *r, u32 *num
 	if (r->type == HB_TYPE_accel)
 		m[0].ev.slice = ((const struct hb_rec_accel *)r->data)->flags & HB_AFLAG_TIMED ||
 				m[0].ev.begin < m[0].ev.end;
+	if (r->type == HB_TYPE_py_call)
+		m[0].ev.slice = ((const struct hb_rec_py_call *)r->data)->flags & HB_PYCALL_TIMED;
 	if (r->type == HB_TYPE_offcpu)
 		return split_offcpu(p, r, number, m, wake);
 	return 1;
@@ -415,6 +429,7 @@ static int write_all(struct hb_pf *p)
 	rc = put_tracks(p);
 	if (!rc && p->lossy)
 		put_loss(p);
+	rc = rc ? rc : hb_pf__fields(p);
 	for (u32 from = 0, to; from < p->n_tasks && !rc; from = to)
 		rc = batch(p, from, &to);
 	return rc ? rc : hb_pf__flush(p, 0);

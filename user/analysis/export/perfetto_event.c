@@ -7,6 +7,7 @@
 #include "analysis/export/label.h"
 #include "analysis/export/perfetto_private.h"
 #include "analysis/model/decode.h"
+#include "analysis/model/pyevents.h"
 
 enum {
 	NOTE_NAME_IID = 1,
@@ -72,6 +73,12 @@ static void note_three(struct hb_pf *p, const char *key, u64 x, u64 y, u64 z)
 	hb_buf__add(&p->text, "", 1);
 	if (!p->text.oom)
 		note_text(p, key, p->text.data);
+}
+
+static void asyncio_task(struct hb_pf *p, u64 task)
+{
+	if (task)
+		note_int(p, "task", NOTE_POINTER, task);
 }
 
 static void callstack(struct hb_pf *p, u32 raw)
@@ -141,6 +148,7 @@ static void accel(struct hb_pf *p, const struct hb_pf_event *ev, const void *rec
 		note_int(p, "ret", NOTE_INT, (u64)(s64)a->ret);
 	if (a->flags & HB_AFLAG_ARGS)
 		note_int(p, "args_unreadable", NOTE_BOOL, 1);
+	asyncio_task(p, a->task);
 	callstack(p, a->stack);
 	(void)ev;
 }
@@ -180,6 +188,7 @@ static void offcpu(struct hb_pf *p, const struct hb_pf_event *ev, const void *re
 	if (o->sysno != HB_SYSNO_NONE && hb_decode__fd_call(o->sysno))
 		note_int(p, "fd", NOTE_INT, (u64)(s64)(s32)o->a0);
 	offcpu_waker(p, o);
+	asyncio_task(p, o->task);
 	callstack(p, o->stack);
 	(void)ev;
 }
@@ -207,6 +216,53 @@ static void wake(struct hb_pf *p, const struct hb_pf_event *ev, const void *reco
 	hb_pb__fixed64(&p->body, PB_EVENT_FLOW, HB_PF_FLOW_WAKE | k->number);
 }
 
+/* ---- Python's events ---- */
+
+static void exception(struct hb_pf *p, const struct hb_pf_event *ev, const void *record)
+{
+	const struct hb_rec_py_exception *r = record;
+	char buf[4 * sizeof(hb_label) + 4];
+
+	(void)ev;
+	name(p, hb_decode__exception(&r->name, r->origin, buf, sizeof(buf)));
+	category(p, "exception");
+	if (r->message_kind)
+		note_text(p, "message", hb_decode__message(r, buf, sizeof(buf)));
+	asyncio_task(p, r->task);
+	callstack(p, r->stack ? r->stack : r->site);
+}
+
+static void gil(struct hb_pf *p, const struct hb_pf_event *ev, const void *record)
+{
+	const struct hb_rec_py_gil *r = record;
+	const struct hb_task *t = hb_decode__nstask(p->w, p->task->pid, r->holder);
+	char buf[64];
+
+	(void)ev;
+	stable_name(p, r->handover ? "GIL handed over" : "waits for GIL");
+	category(p, "gil");
+	if (t) {
+		snprintf(buf, sizeof(buf), "%.40s (tid %u)", hb_decode__comm(p->w, t), t->tid);
+		note_text(p, "holder", buf);
+	}
+	note_known(p, "slept_ns", r->slept);
+	asyncio_task(p, r->task);
+	callstack(p, r->stack);
+}
+
+static void gc(struct hb_pf *p, const struct hb_pf_event *ev, const void *record)
+{
+	const struct hb_rec_py_gc *r = record;
+
+	(void)ev;
+	stable_name(p, "garbage collection");
+	category(p, "gc");
+	if (r->generation != UINT32_MAX)
+		note_int(p, "generation", NOTE_INT, r->generation);
+	asyncio_task(p, r->task);
+	callstack(p, r->stack);
+}
+
 /* ---- the others ---- */
 
 static void syscall_(struct hb_pf *p, const struct hb_pf_event *ev, const void *record)
@@ -224,6 +280,21 @@ static void syscall_(struct hb_pf *p, const struct hb_pf_event *ev, const void *
 	callstack(p, s->stack);
 }
 
+static void py_call(struct hb_pf *p, const struct hb_pf_event *ev, const void *record)
+{
+	const struct hb_rec_py_call *c = record;
+	const struct hb_loc *l = hb_window__loc(p->w, c->func);
+
+	(void)ev;
+	stable_name(p, l ? hb_window__string(p->w, l->func) : "?");
+	category(p, "python");
+	if (l) {
+		note_word(p, "file", hb_window__string(p->w, l->file));
+		note_int(p, "line", NOTE_UINT, l->line);
+	}
+	note_word(p, "end", hb_word(HB_WORDS_PYEND, c->end));
+}
+
 /* Life of a process, and what the tool says: an instant with its type's name, its members as annotations. */
 static void plain(struct hb_pf *p, const struct hb_pf_event *ev, const void *record)
 {
@@ -233,7 +304,7 @@ static void plain(struct hb_pf *p, const struct hb_pf_event *ev, const void *rec
 	category(p, "life");
 	for (unsigned i = 0; i < t->n_fields; i++) {
 		const struct hb_field *f = &t->fields[i];
-		char text[sizeof(hb_comm) + 1] = "";
+		char text[sizeof(hb_label) + 1] = "";
 
 		switch (f->role) {
 		case HB_ROLE_PAD:
@@ -243,6 +314,10 @@ static void plain(struct hb_pf *p, const struct hb_pf_event *ev, const void *rec
 			break;
 		case HB_ROLE_COMM:
 			memcpy(text, (const char *)record + f->offset, sizeof(hb_comm));
+			note_text(p, f->name, text);
+			break;
+		case HB_ROLE_LABEL:
+			memcpy(text, (const char *)record + f->offset, sizeof(hb_label));
 			note_text(p, f->name, text);
 			break;
 		case HB_ROLE_ADDR:
@@ -264,8 +339,11 @@ static void plain(struct hb_pf *p, const struct hb_pf_event *ev, const void *rec
 void hb_pf__describe(struct hb_pf *p, const struct hb_pf_event *ev, const void *record)
 {
 	static void (*const how[])(struct hb_pf *, const struct hb_pf_event *, const void *) = {
-	    [HB_TYPE_accel] = accel,	 [HB_TYPE_offcpu] = offcpu, [HB_TYPE_syscall] = syscall_,
-	    [HB_PF_RUNNABLE] = runnable, [HB_PF_WAKE] = wake,
+	    [HB_TYPE_accel] = accel,	  [HB_TYPE_offcpu] = offcpu,
+	    [HB_TYPE_syscall] = syscall_, [HB_TYPE_py_exception] = exception,
+	    [HB_TYPE_py_gil] = gil,	  [HB_TYPE_py_gc] = gc,
+	    [HB_TYPE_py_call] = py_call,  [HB_PF_RUNNABLE] = runnable,
+	    [HB_PF_WAKE] = wake,
 	};
 
 	(how[ev->kind] ? how[ev->kind] : plain)(p, ev, record);

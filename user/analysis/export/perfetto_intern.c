@@ -177,8 +177,9 @@ static void add_frame(struct hb_pf *p, u32 id, const struct hb_loc *l)
 	if (*mark == p->seq)
 		return;
 	*mark = p->seq;
-	function = hb_pf__string(p, HB_PF_FUNCTION, hb_decode__frame(p->w, l, false, buf, sizeof(buf)));
-	file = mapping(p, l->module ? hb_window__string(p->w, l->module) : "[unknown]");
+	function =
+	    hb_pf__string(p, HB_PF_FUNCTION, hb_decode__frame(p->w, l, HB_FRAME_NAME, buf, sizeof(buf)));
+	file = mapping(p, *hb_decode__frame_file(p->w, l) ? hb_decode__frame_file(p->w, l) : "[unknown]");
 	if (l->file)
 		source = hb_pf__string(p, HB_PF_SOURCE, hb_window__string(p->w, l->file));
 	at = hb_pb__open(&p->interned, IN_FRAMES);

@@ -157,6 +157,9 @@ int hb_pf__write(struct hb_window *w, FILE *out, u64 memory, struct hb_error *e)
 /* Orders and writes the events of one thread; frees them. 0 or -errno. */
 int hb_pf__thread(struct hb_pf *p, u32 idx);
 
+/* Counters of fields of Python objects (perfetto_fields.c). 0 or -errno. */
+int hb_pf__fields(struct hb_pf *p);
+
 /* Track of a thread, and of its process. */
 u64 hb_pf__thread_uuid(u32 idx);
 u64 hb_pf__process_uuid(u32 pid);

@@ -56,7 +56,7 @@ static void add_frame(struct hb_stackjson *s, const struct hb_loc *l)
 	char buf[512];
 
 	hb_jbuf__lit(b, "{\"f\":");
-	hb_jbuf__str(b, hb_decode__frame(s->w, l, false, buf, sizeof(buf)));
+	hb_jbuf__str(b, hb_decode__frame(s->w, l, HB_FRAME_NAME, buf, sizeof(buf)));
 	if (l->file) {
 		hb_jbuf__lit(b, ",\"file\":");
 		hb_jbuf__str(b, hb_window__string(s->w, l->file));

@@ -60,11 +60,17 @@ void hb_model__sample(struct hb_model *m, struct thread *t, const struct hb_rec_
 	k->cpu_ns += r->weight;
 }
 
+/* Python functions have a source file and no module. */
+static u64 function_key(const struct hb_loc *l)
+{
+	return (u64)l->func << 32 | (l->lang == HB_LANG_PYTHON ? l->file : l->module);
+}
+
 /* One row for a function wherever in it the address is; addresses without a name stay apart. */
 static struct func *func_of(struct hb_model *m, u32 loc)
 {
 	const struct hb_loc *l = loc ? hb_window__loc(m->w, loc) : NULL;
-	u64 key = !l ? 0 : l->func ? (u64)l->func << 32 | l->module : 1ULL << 63 | loc;
+	u64 key = !l ? 0 : l->func ? function_key(l) : 1ULL << 63 | loc;
 	struct func *f = hb_rows__get(&m->funcs, key, NULL);
 
 	if (!f)
@@ -138,7 +144,7 @@ static u64 mix_frames(const struct hb_model *m, u64 h, u32 pid, u32 raw)
 	for (u32 i = 0; i < st.n; i++) {
 		const struct hb_loc *l = hb_window__loc(m->w, st.locs[i]);
 
-		h = hb_hash64(h ^ (l && l->func ? (u64)l->func << 32 | l->module : st.locs[i])) + 1;
+		h = hb_hash64(h ^ (l && l->func ? function_key(l) : st.locs[i])) + 1;
 	}
 	return h;
 }

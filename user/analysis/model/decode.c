@@ -174,13 +174,81 @@ const char *hb_decode__datatype(const char *api, unsigned kind, unsigned *bytes)
 	return nccl[kind].name;
 }
 
-const char *hb_decode__frame(const struct hb_window *w, const struct hb_loc *l, bool suffix_kernel, char *buf,
-			     size_t size)
+const char *hb_decode__frame_file(const struct hb_window *w, const struct hb_loc *l)
+{
+	return hb_window__string(w, l->lang == HB_LANG_PYTHON ? l->file : l->module);
+}
+
+/* Where modules begin in a path: after the last of these. Elsewhere only the file's own name is sure. */
+static const char *module_begin(const char *file)
+{
+	static const char *const roots[] = {"/site-packages/", "/dist-packages/", "/lib-dynload/"};
+	const char *begin = NULL;
+
+	for (size_t i = 0; i < sizeof(roots) / sizeof(*roots); i++)
+		for (const char *at = strstr(file, roots[i]); at; at = strstr(at + 1, roots[i]))
+			begin = at + strlen(roots[i]) > begin ? at + strlen(roots[i]) : begin;
+	if (begin)
+		return begin;
+	begin = strstr(file, "/lib/python3");
+	begin = begin ? strchr(begin + 5, '/') : NULL;
+	return begin ? begin + 1 : hb_text__basename(file);
+}
+
+const char *hb_decode__module(const char *file, char *buf, size_t size)
+{
+	const char *at = module_begin(file);
+	size_t n = strlen(at);
+
+	if (n > 3 && strcmp(at + n - 3, ".py") == 0)
+		n -= 3;
+	if (n > 9 && strncmp(at + n - 9, "/__init__", 9) == 0)
+		n -= 9;
+	if (*at == '<' || n >= size) /* "<string>", "<frozen importlib._bootstrap>" */
+		n = 0;
+	for (size_t i = 0; i < n; i++)
+		buf[i] = at[i] == '/' ? '.' : at[i];
+	buf[n] = 0;
+	return buf;
+}
+
+/* Files are told by their last two names at most: "v1/core.py" would do for a person, but not "__init__.py".
+ */
+static const char *short_file(const char *path)
+{
+	const char *base = hb_text__basename(path);
+
+	if (strcmp(base, "__init__.py") != 0)
+		return base;
+	for (base -= base > path; base > path && base[-1] != '/';)
+		base--;
+	return base;
+}
+
+static const char *python_frame(const struct hb_window *w, const struct hb_loc *l, bool line, char *buf,
+				size_t size)
+{
+	const char *func = hb_window__string(w, l->func), *file = short_file(hb_window__string(w, l->file));
+	char at[16] = "";
+
+	if (line && l->line)
+		snprintf(at, sizeof(at), ":%u", l->line);
+	if (*func)
+		snprintf(buf, size, "%.*s (%.*s%s)", (int)size / 2 - 16, func, (int)size / 2 - 16, file, at);
+	else
+		snprintf(buf, size, "[python]");
+	return hb_text__clean(buf);
+}
+
+const char *hb_decode__frame(const struct hb_window *w, const struct hb_loc *l, enum hb_frame_style style,
+			     char *buf, size_t size)
 {
 	const char *module = hb_text__basename(hb_window__string(w, l->module));
 	const char *func = hb_window__string(w, l->func);
-	const char *mark = suffix_kernel && l->lang == HB_LANG_KERNEL ? "_[k]" : "";
+	const char *mark = style != HB_FRAME_NAME && l->lang == HB_LANG_KERNEL ? "_[k]" : "";
 
+	if (l->lang == HB_LANG_PYTHON && (style != HB_FRAME_NAME || !*func))
+		return python_frame(w, l, style == HB_FRAME_LINE, buf, size);
 	if (*func)
 		snprintf(buf, size, "%.*s%s", (int)size - 5, func, mark);
 	else
@@ -221,6 +289,9 @@ const char *hb_decode__loss_doc(enum hb_loss cause)
 	    [HB_LOSS_TASKS] = "records of threads beyond 65,535",
 	    [HB_LOSS_MISSED] = "hooks that the kernel did not run: their events are missing",
 	    [HB_LOSS_UNKNOWN_TYPE] = "records of a type this version does not know",
+	    [HB_LOSS_PY_TRUNCATED] = "Python stacks deeper than is walked: without their outermost functions",
+	    [HB_LOSS_PY_UNREADABLE] = "Python stacks not readable to their end",
+	    [HB_LOSS_PY_UNRESOLVED] = "Python functions gone before their names were read",
 	    [HB_LOSS_DAMAGED] = "damaged or missing blocks of the file",
 	};
 

@@ -29,10 +29,20 @@ const char *hb_decode__copy_kind(const char *api, unsigned kind);
 /* Data type of a collective ("bfloat16") and its bytes, NULL when unknown. */
 const char *hb_decode__datatype(const char *api, unsigned kind, unsigned *bytes);
 
-/* Function, or module+0xoffset when it has no name. `suffix_kernel` marks kernel frames with _[k]. Cleaned.
- */
-const char *hb_decode__frame(const struct hb_window *w, const struct hb_loc *l, bool suffix_kernel, char *buf,
-			     size_t size);
+enum hb_frame_style {
+	HB_FRAME_NAME,	 /* function, or module+0xoffset when it has no name */
+	HB_FRAME_MARKED, /* a kernel function with _[k], one of Python's with its file: "step (core.py)" */
+	HB_FRAME_LINE,	 /* the same with the line: "step (core.py:17)" */
+};
+/* A frame as text. Cleaned. */
+const char *hb_decode__frame(const struct hb_window *w, const struct hb_loc *l, enum hb_frame_style style,
+			     char *buf, size_t size);
+/* Where its code is: library, program, or Python source file; "" unknown. */
+const char *hb_decode__frame_file(const struct hb_window *w, const struct hb_loc *l);
+
+/* Python module of a source file, as far as its place tells: "vllm.v1.core" below site-packages and the
+ * standard library, else the file's own name; "" for what is no file. */
+const char *hb_decode__module(const char *file, char *buf, size_t size);
 
 /* Last known name of a thread, "?" when unknown; not cleaned. */
 const char *hb_decode__comm(const struct hb_window *w, const struct hb_task *t);

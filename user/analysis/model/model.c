@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define TASKS 65536
 
@@ -97,11 +98,13 @@ static void on_price(struct hb_model *m, struct thread *t, const void *data)
 	}
 	p->row = hook ? NULL : hb_window__probe(m->w, r->probe);
 	p->hook = hook ? r->hook : 0;
+	/* Programs of uprobes on interpreters are called so. */
+	p->targets = !p->hook || strncmp(hb_window__string(m->w, r->hook), "py", 2) == 0;
 	p->hits += r->hits;
 	p->price = r->price;
 	p->cost_ns += r->hits * r->price;
 	m->totals.cost_ns += r->hits * r->price;
-	*(hook ? &m->totals.hook_cost_ns : &m->totals.probe_cost_ns) += r->hits * r->price;
+	*(p->targets ? &m->totals.probe_cost_ns : &m->totals.hook_cost_ns) += r->hits * r->price;
 }
 
 static void on_record(struct hb_model *m, const struct hb_record *r)
@@ -127,6 +130,21 @@ static void on_record(struct hb_model *m, const struct hb_record *r)
 		break;
 	case HB_TYPE_sample:
 		hb_model__sample(m, t, r->data);
+		break;
+	case HB_TYPE_py_field:
+		hb_model__py_field(m, t, r->data);
+		break;
+	case HB_TYPE_py_call:
+		hb_model__py_call(m, t, r->data);
+		break;
+	case HB_TYPE_py_exception:
+		hb_model__py_exception(m, t, r->data);
+		break;
+	case HB_TYPE_py_gil:
+		hb_model__py_gil(m, t, r->data);
+		break;
+	case HB_TYPE_py_gc:
+		hb_model__py_gc(m, t, r->data);
 		break;
 	case HB_TYPE_process:
 		on_process(m, t, r->data);
@@ -174,14 +192,27 @@ static int init_tables(struct hb_model *m)
 		struct hb_rows *t;
 		size_t size;
 	} tables[] = {
-	    {&m->procs, sizeof(struct hb_proc_stat)},	    {&m->threads, sizeof(struct thread)},
-	    {&m->calls, sizeof(struct hb_call_stat)},	    {&m->classes, sizeof(struct hb_class_stat)},
-	    {&m->sleeps, sizeof(struct hb_sleep_stat)},	    {&m->reasons, sizeof(struct hb_reason_stat)},
-	    {&m->wakers, sizeof(struct hb_waker_stat)},	    {&m->edges, sizeof(struct hb_edge_stat)},
-	    {&m->syscalls, sizeof(struct hb_syscall_stat)}, {&m->funcs, sizeof(struct func)},
-	    {&m->kernel, sizeof(struct hb_kernel_stat)},    {&m->stacks, sizeof(struct hb_stack_stat)},
-	    {&m->prices, sizeof(struct hb_price_stat)},	    {&m->locks, sizeof(struct hb_lock_stat)},
+	    {&m->procs, sizeof(struct hb_proc_stat)},
+	    {&m->threads, sizeof(struct thread)},
+	    {&m->calls, sizeof(struct hb_call_stat)},
+	    {&m->classes, sizeof(struct hb_class_stat)},
+	    {&m->sleeps, sizeof(struct hb_sleep_stat)},
+	    {&m->reasons, sizeof(struct hb_reason_stat)},
+	    {&m->wakers, sizeof(struct hb_waker_stat)},
+	    {&m->edges, sizeof(struct hb_edge_stat)},
+	    {&m->syscalls, sizeof(struct hb_syscall_stat)},
+	    {&m->funcs, sizeof(struct func)},
+	    {&m->kernel, sizeof(struct hb_kernel_stat)},
+	    {&m->stacks, sizeof(struct hb_stack_stat)},
+	    {&m->prices, sizeof(struct hb_price_stat)},
+	    {&m->locks, sizeof(struct hb_lock_stat)},
 	    {&m->merged, sizeof(struct hb_stack_stat)},
+	    {&m->exceptions, sizeof(struct hb_exception_stat)},
+	    {&m->gils, sizeof(struct hb_gil_stat)},
+	    {&m->holders, sizeof(struct hb_holder_stat)},
+	    {&m->gcs, sizeof(struct hb_gc_stat)},
+	    {&m->py_calls, sizeof(struct hb_py_call_stat)},
+	    {&m->fields, sizeof(struct hb_field_stat)},
 	};
 	int err = 0;
 
@@ -242,6 +273,9 @@ static void finish(struct hb_model *m)
 	hb_model__finish_calls(m);
 	hb_model__finish_waits(m);
 	hb_model__finish_cpu(m);
+	hb_model__finish_py_calls(m);
+	hb_model__finish_py_fields(m);
+	hb_model__finish_pyevents(m);
 	hb_rows__sort(&m->procs, cmp_procs);
 	while (m->n_traced < m->procs.n && ((struct hb_proc_stat *)m->procs.row[m->n_traced])->traced)
 		m->n_traced++;
@@ -316,6 +350,21 @@ static void drop_syscall(void *row)
 	hb_hist__free(&((struct hb_syscall_stat *)row)->dur);
 }
 
+static void drop_py_call(void *row)
+{
+	hb_hist__free(&((struct hb_py_call_stat *)row)->dur);
+}
+
+static void drop_gil(void *row)
+{
+	hb_hist__free(&((struct hb_gil_stat *)row)->wait);
+}
+
+static void drop_gc(void *row)
+{
+	hb_hist__free(&((struct hb_gc_stat *)row)->dur);
+}
+
 static void free_pages(struct hb_model *m)
 {
 	for (u32 i = 0; i < m->threads.n; i++) {
@@ -347,6 +396,12 @@ void hb_model__free(struct hb_model *m)
 	hb_rows__free(&m->prices, NULL);
 	hb_rows__free(&m->locks, NULL);
 	hb_rows__free(&m->merged, NULL);
+	hb_rows__free(&m->py_calls, drop_py_call);
+	hb_rows__free(&m->fields, hb_model__drop_field);
+	hb_rows__free(&m->exceptions, NULL);
+	hb_rows__free(&m->gils, drop_gil);
+	hb_rows__free(&m->holders, NULL);
+	hb_rows__free(&m->gcs, drop_gc);
 	hb_map__free(m->pairs);
 	free(m->by_task);
 	free(m->notes);
@@ -399,3 +454,9 @@ GETTER(funcs, hb_func_stat)
 GETTER(kernel, hb_kernel_stat)
 GETTER(prices, hb_price_stat)
 GETTER(locks, hb_lock_stat)
+GETTER(fields, hb_field_stat)
+GETTER(py_calls, hb_py_call_stat)
+GETTER(exceptions, hb_exception_stat)
+GETTER(gils, hb_gil_stat)
+GETTER(holders, hb_holder_stat)
+GETTER(gcs, hb_gc_stat)

@@ -157,9 +157,61 @@ struct hb_stack_stat { /* one chain of functions and what was spent there */
 	u64 count, ns;
 };
 
+struct hb_py_call_stat { /* one Python function in one process */
+	struct hb_proc_stat *proc;
+	const struct hb_loc *loc; /* NULL: functions that could not be read */
+	u64 count;		  /* calls; stretches between two yields count each */
+	u64 raised, yielded;	  /* ends of these kinds; of generators where that is seen */
+	struct hb_hist dur;	  /* of those with a duration, what they call included */
+};
+
+struct hb_exception_stat { /* exceptions of one class from one place, in one process */
+	struct hb_proc_stat *proc;
+	hb_label name;
+	u8 origin; /* 0 Python, 1 C++ */
+	u32 site;  /* stack of the place alone */
+	u64 count;
+	u64 unwound; /* frames that all of them together went through without a handler */
+};
+
+struct hb_gil_stat { /* one thread's waits for one GIL */
+	struct hb_thread_stat *thread;
+	u64 gil;
+	struct hb_hist wait;
+	u64 handovers, handover_ns; /* after it gave the GIL away on request: until another had taken it */
+};
+
+struct hb_holder_stat { /* who held a GIL when others began to wait */
+	struct hb_proc_stat *proc;
+	const struct hb_task *task; /* NULL: unknown */
+	u64 waits, waited_ns;	    /* of others */
+	u64 longest_ns;
+	u32 stack; /* where it was when the longest of these waits began; 0: not known */
+};
+
+struct hb_gc_stat { /* collections of one generation in one process */
+	struct hb_proc_stat *proc;
+	u32 generation; /* UINT32_MAX: not told */
+	struct hb_hist dur;
+};
+
+struct hb_field_stat { /* a field of Python objects (--field), in one process */
+	struct hb_proc_stat *proc;
+	u32 field;			    /* string: as asked for */
+	u64 count, numbers, texts;	    /* readings; of those: numbers and lengths, texts */
+	u64 none, without, late;	    /* None; no value (missing, unreadable); read a moment later */
+	double min, median, max, last, sum; /* of the numbers */
+	u64 different;			    /* texts */
+	double *value;			    /* inside: what the median is from */
+	struct hb_map *distinct;
+};
+/* What a reading is as a number; false when it is none. */
+bool hb_field__number(const struct hb_rec_py_field *r, double *out);
+
 struct hb_price_stat {
 	const struct hb_probe_row *row; /* NULL: the hook named by `hook` */
 	u32 hook;
+	bool targets; /* paid by the targets only: a table row, or a hook on Python */
 	u64 hits, price, cost_ns;
 };
 
@@ -204,5 +256,11 @@ HB_MODEL_TABLE(funcs, hb_func_stat); /* by self_ns */
 HB_MODEL_TABLE(kernel, hb_kernel_stat);
 HB_MODEL_TABLE(stacks, hb_stack_stat); /* by ns, then count */
 HB_MODEL_TABLE(prices, hb_price_stat);
+HB_MODEL_TABLE(fields, hb_field_stat);	       /* in the order of asking */
+HB_MODEL_TABLE(py_calls, hb_py_call_stat);     /* by total time, then count */
+HB_MODEL_TABLE(exceptions, hb_exception_stat); /* by count */
+HB_MODEL_TABLE(gils, hb_gil_stat);	       /* by time waited */
+HB_MODEL_TABLE(holders, hb_holder_stat);       /* by time others waited */
+HB_MODEL_TABLE(gcs, hb_gc_stat);	       /* by total time */
 
 #endif

@@ -36,8 +36,9 @@ struct hb_model {
 	u32 n_pages; /* of a thread */
 	struct thread **by_task;
 	struct hb_rows procs, threads, calls, classes, sleeps, reasons, wakers, edges, syscalls, funcs,
-	    kernel, stacks, prices, locks, merged; /* stacks by functions */
-	struct hb_map *pairs;			   /* (user stack, kernel stack) -> dense number */
+	    kernel, stacks, prices, locks, py_calls, fields, exceptions, gils, holders, gcs,
+	    merged;	      /* stacks by functions */
+	struct hb_map *pairs; /* (user stack, kernel stack) -> dense number */
 	struct note *notes;
 	u32 n_notes;
 	u32 n_traced; /* after finish: the first n_traced of procs */
@@ -51,12 +52,22 @@ void hb_model__add_stack(struct hb_model *m, enum hb_stack_use use, const struct
 void hb_model__accel(struct hb_model *m, struct thread *t, const struct hb_rec_accel *r);
 void hb_model__offcpu(struct hb_model *m, struct thread *t, const struct hb_rec_offcpu *r);
 void hb_model__syscall(struct hb_model *m, struct thread *t, const struct hb_rec_syscall *r);
+void hb_model__py_call(struct hb_model *m, struct thread *t, const struct hb_rec_py_call *r);
+void hb_model__py_field(struct hb_model *m, struct thread *t, const struct hb_rec_py_field *r);
 void hb_model__sample(struct hb_model *m, struct thread *t, const struct hb_rec_sample *r);
+
+void hb_model__py_exception(struct hb_model *m, struct thread *t, const struct hb_rec_py_exception *r);
+void hb_model__py_gil(struct hb_model *m, struct thread *t, const struct hb_rec_py_gil *r);
+void hb_model__py_gc(struct hb_model *m, struct thread *t, const struct hb_rec_py_gc *r);
 
 /* After the last record: derive and sort. */
 void hb_model__finish_calls(struct hb_model *m);
 void hb_model__finish_waits(struct hb_model *m);
 void hb_model__finish_cpu(struct hb_model *m);
+void hb_model__finish_py_calls(struct hb_model *m);
+void hb_model__finish_py_fields(struct hb_model *m);
+void hb_model__drop_field(void *row);
+void hb_model__finish_pyevents(struct hb_model *m);
 
 /* For qsort on arrays of pointers: larger first. */
 #define BIGGER_FIRST(a, b)                                                                                   \

@@ -18,6 +18,14 @@ void hb_cell__proc(struct hb_table *t, const struct hb_window *w,
 void hb_cell__task(struct hb_table *t, const struct hb_window *w, const struct hb_task *k); /* "123 name" */
 void hb_cell__syscall(struct hb_table *t, u16 sysno);					    /* "-" for none */
 
+/* Tables of Python's events: a function each, as in text.c. */
+struct hb_table *hb_pytable__exceptions(const struct hb_window *w, const struct hb_model *m, u32 max, u32 *n);
+struct hb_table *hb_pytable__gils(const struct hb_window *w, const struct hb_model *m, u32 max, u32 *n);
+struct hb_table *hb_pytable__holders(const struct hb_window *w, const struct hb_model *m, u32 max, u32 *n);
+struct hb_table *hb_pytable__gcs(const struct hb_window *w, const struct hb_model *m, u32 max, u32 *n);
+
+struct hb_table *hb_pytable__fields(const struct hb_window *w, const struct hb_model *m, u32 max, u32 *n);
+
 /* "python 123 (sendto)", "softirq", "unknown" */
 const char *hb_waker__text(const struct hb_window *w, const struct hb_waker_stat *k, char *buf, size_t size);
 

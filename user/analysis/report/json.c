@@ -8,6 +8,7 @@
 
 #include "analysis/model/decode.h"
 #include "analysis/model/model.h"
+#include "analysis/model/pyevents.h"
 #include "base/json.h"
 
 struct doc {
@@ -258,9 +259,12 @@ static void put_func(struct doc *d, const void *row)
 	char buf[512];
 
 	hb_json__kstring(d->j, "function",
-			 f->loc ? hb_decode__frame(d->w, f->loc, false, buf, sizeof(buf)) : "[no stack]");
+			 f->loc ? hb_decode__frame(d->w, f->loc, HB_FRAME_NAME, buf, sizeof(buf))
+				: "[no stack]");
 	if (f->loc) {
 		hb_json__kstring(d->j, "module", str(d, f->loc->module));
+		if (f->loc->lang == HB_LANG_PYTHON)
+			hb_json__kstring(d->j, "file", str(d, f->loc->file));
 		hb_json__kbool(d->j, "kernel", f->loc->lang == HB_LANG_KERNEL);
 	}
 	hb_json__ku64(d->j, "self_ns", f->self_ns);
@@ -297,7 +301,7 @@ static void put_frames(struct doc *d, u32 pid, u32 raw)
 		const struct hb_loc *l = hb_window__loc(d->w, st.locs[i]);
 
 		if (l)
-			hb_json__string(d->j, hb_decode__frame(d->w, l, true, buf, sizeof(buf)));
+			hb_json__string(d->j, hb_decode__frame(d->w, l, HB_FRAME_MARKED, buf, sizeof(buf)));
 	}
 }
 
@@ -316,12 +320,77 @@ static void put_stack(struct doc *d, const void *row)
 	hb_json__end(d->j);
 }
 
+static void put_site(struct doc *d, u32 pid, u32 site)
+{
+	const struct hb_loc *l = hb_decode__site(d->w, pid, site);
+	char buf[256];
+
+	if (!l)
+		return;
+	hb_json__kstring(d->j, "function", hb_decode__frame(d->w, l, HB_FRAME_NAME, buf, sizeof(buf)));
+	hb_json__kstring(d->j, "file", hb_decode__frame_file(d->w, l));
+	if (l->line)
+		hb_json__ku64(d->j, "line", l->line);
+}
+
+static void put_exception(struct doc *d, const void *row)
+{
+	const struct hb_exception_stat *s = row;
+	char buf[256];
+
+	put_proc(d, s->proc);
+	hb_json__kstring(d->j, "exception", hb_decode__exception(&s->name, s->origin, buf, sizeof(buf)));
+	hb_json__kbool(d->j, "native", s->origin);
+	put_site(d, s->proc->pid, s->site);
+	hb_json__ku64(d->j, "count", s->count);
+	hb_json__ku64(d->j, "unwound", s->unwound);
+}
+
+static void put_gil(struct doc *d, const void *row)
+{
+	const struct hb_gil_stat *s = row;
+
+	put_proc(d, s->thread->proc);
+	hb_json__ku64(d->j, "tid", s->thread->task ? s->thread->task->tid : 0);
+	hb_json__kstring(d->j, "comm", hb_decode__comm(d->w, s->thread->task));
+	hb_json__ku64(d->j, "count", s->wait.count);
+	put_hist(d, &s->wait);
+	hb_json__ku64(d->j, "handovers", s->handovers);
+	hb_json__ku64(d->j, "handover_ns", s->handover_ns);
+}
+
+static void put_holder(struct doc *d, const void *row)
+{
+	const struct hb_holder_stat *s = row;
+
+	put_proc(d, s->proc);
+	if (s->task)
+		hb_json__ku64(d->j, "tid", s->task->tid);
+	hb_json__ku64(d->j, "waits", s->waits);
+	hb_json__ku64(d->j, "waited_ns", s->waited_ns);
+	hb_json__ku64(d->j, "longest_ns", s->longest_ns);
+	hb_json__karray(d->j, "frames");
+	put_frames(d, s->proc->pid, s->stack);
+	hb_json__end(d->j);
+}
+
+static void put_gc(struct doc *d, const void *row)
+{
+	const struct hb_gc_stat *s = row;
+
+	put_proc(d, s->proc);
+	if (s->generation != UINT32_MAX)
+		hb_json__ku64(d->j, "generation", s->generation);
+	hb_json__ku64(d->j, "count", s->dur.count);
+	put_hist(d, &s->dur);
+}
+
 static void put_price(struct doc *d, const void *row)
 {
 	const struct hb_price_stat *p = row;
 
 	hb_json__kstring(d->j, "hook", str(d, p->row ? p->row->symbol : p->hook));
-	hb_json__kstring(d->j, "where", p->row || !p->hook ? "targets" : "machine");
+	hb_json__kstring(d->j, "where", p->targets ? "targets" : "machine");
 	hb_json__ku64(d->j, "hits", p->hits);
 	hb_json__ku64(d->j, "price_ns", p->price);
 	hb_json__ku64(d->j, "cost_ns", p->cost_ns);
@@ -428,6 +497,50 @@ static void put_notes(struct doc *d)
 	hb_json__end(d->j);
 }
 
+static void put_field(struct doc *d, const void *row)
+{
+	const struct hb_field_stat *s = row;
+
+	put_proc(d, s->proc);
+	hb_json__kstring(d->j, "field", str(d, s->field));
+	hb_json__ku64(d->j, "count", s->count);
+	hb_json__ku64(d->j, "numbers", s->numbers);
+	if (s->numbers) {
+		hb_json__kreal(d->j, "min", s->min, 9);
+		hb_json__kreal(d->j, "median", s->median, 9);
+		hb_json__kreal(d->j, "mean", s->sum / (double)s->numbers, 9);
+		hb_json__kreal(d->j, "max", s->max, 9);
+		hb_json__kreal(d->j, "last", s->last, 9);
+	}
+	hb_json__ku64(d->j, "texts", s->texts);
+	hb_json__ku64(d->j, "different", s->different);
+	hb_json__ku64(d->j, "none", s->none);
+	hb_json__ku64(d->j, "without", s->without);
+	hb_json__ku64(d->j, "late", s->late);
+}
+
+static void put_py_call(struct doc *d, const void *row)
+{
+	const struct hb_py_call_stat *c = row;
+	char module[256];
+
+	put_proc(d, c->proc);
+	if (c->loc) {
+		const char *file = str(d, c->loc->file);
+
+		if (*hb_decode__module(file, module, sizeof(module)))
+			hb_json__kstring(d->j, "module", module);
+		hb_json__kstring(d->j, "qualname", str(d, c->loc->func));
+		hb_json__kstring(d->j, "file", file);
+		hb_json__ku64(d->j, "line", c->loc->line);
+	}
+	hb_json__ku64(d->j, "count", c->count);
+	hb_json__ku64(d->j, "raised", c->raised);
+	hb_json__ku64(d->j, "yielded", c->yielded);
+	hb_json__ku64(d->j, "timed", c->dur.count);
+	put_hist(d, &c->dur);
+}
+
 static void put_tables(struct doc *d)
 {
 	const void *const *rows;
@@ -447,8 +560,14 @@ static void put_tables(struct doc *d)
 	TABLE("locks", locks, put_lock);
 	TABLE("threads", threads, put_thread);
 	TABLE("functions", funcs, put_func);
+	TABLE("python_calls", py_calls, put_py_call);
+	TABLE("python_fields", fields, put_field);
 	TABLE("kernel_cpu", kernel, put_kernel);
 	TABLE("syscalls", syscalls, put_call_table);
+	TABLE("exceptions", exceptions, put_exception);
+	TABLE("gil_waits", gils, put_gil);
+	TABLE("gil_holders", holders, put_holder);
+	TABLE("gc", gcs, put_gc);
 	TABLE("stacks", stacks, put_stack);
 #undef TABLE
 }

@@ -234,6 +234,12 @@ static struct hb_table *threads(struct page *p, u32 *n)
 	return t;
 }
 
+/* The file has a column of its own. */
+static const char *name_of(const struct hb_window *w, const struct hb_loc *l, char *buf, size_t size)
+{
+	return hb_decode__frame(w, l, l->lang == HB_LANG_PYTHON ? HB_FRAME_NAME : HB_FRAME_MARKED, buf, size);
+}
+
 static struct hb_table *funcs(struct page *p, u32 *n)
 {
 	struct hb_table *t = hb_table__new("self>|total>|samples>|function~|module");
@@ -246,8 +252,30 @@ static struct hb_table *funcs(struct page *p, u32 *n)
 		hb_cell__ns(t, s[i]->self_ns);
 		hb_cell__ns(t, s[i]->total_ns);
 		hb_cell__count_or_dash(t, s[i]->samples);
-		hb_table__cell(t, "%s", l ? hb_decode__frame(p->w, l, true, buf, sizeof(buf)) : "[no stack]");
-		hb_table__cell(t, "%.40s", l ? hb_text__basename(hb_window__string(p->w, l->module)) : "");
+		hb_table__cell(t, "%s", l ? name_of(p->w, l, buf, sizeof(buf)) : "[no stack]");
+		hb_table__cell(t, "%.40s", l ? hb_text__basename(hb_decode__frame_file(p->w, l)) : "");
+	}
+	return t;
+}
+
+static struct hb_table *py_calls(struct page *p, u32 *n)
+{
+	struct hb_table *t =
+	    hb_table__new("pid>|function~|count>|raised>|yields>|total>|p50>|p95>|p99>|max>|file");
+	const struct hb_py_call_stat *const *s = hb_model__py_calls(p->m, n);
+
+	for (u32 i = 0; i < shown(p, *n); i++) {
+		const struct hb_loc *l = s[i]->loc;
+		char buf[256];
+
+		hb_table__cell(t, "%u", s[i]->proc->pid);
+		hb_table__cell(t, "%s", l ? name_of(p->w, l, buf, sizeof(buf)) : "[not read]");
+		hb_cell__count(t, s[i]->count);
+		hb_cell__count_or_dash(t, s[i]->raised);
+		hb_cell__count_or_dash(t, s[i]->yielded);
+		hb_cell__ns(t, s[i]->dur.total);
+		hb_cell__quantiles(t, &s[i]->dur);
+		hb_table__cell(t, "%.40s", l ? hb_text__basename(hb_decode__frame_file(p->w, l)) : "");
 	}
 	return t;
 }
@@ -296,9 +324,9 @@ static void stack_line(struct hb_table *t, const struct hb_window *w, const stru
 			const struct hb_loc *l = hb_window__loc(w, st.locs[i - 1]);
 
 			if (l)
-				len +=
-				    (size_t)snprintf(line + len, sizeof(line) - len, "%s%s", len ? " < " : "",
-						     hb_decode__frame(w, l, true, frame, sizeof(frame)));
+				len += (size_t)snprintf(
+				    line + len, sizeof(line) - len, "%s%s", len ? " < " : "",
+				    hb_decode__frame(w, l, HB_FRAME_MARKED, frame, sizeof(frame)));
 		}
 	}
 	hb_table__cell(t, "%s", len ? line : "[not kept]");
@@ -319,6 +347,17 @@ static struct hb_table *stacks(struct page *p, u32 *n)
 	}
 	return t;
 }
+
+#define PYTHON_TABLE(name)                                                                                   \
+	static struct hb_table *name(struct page *p, u32 *n)                                                 \
+	{                                                                                                    \
+		return hb_pytable__##name(p->w, p->m, p->rows ? p->rows : UINT_MAX, n);                      \
+	}
+PYTHON_TABLE(exceptions)
+PYTHON_TABLE(gils)
+PYTHON_TABLE(holders)
+PYTHON_TABLE(gcs)
+PYTHON_TABLE(fields)
 
 static struct hb_table *losses(struct page *p, u32 *n)
 {
@@ -347,7 +386,7 @@ static struct hb_table *prices(struct page *p, u32 *n)
 
 	for (u32 i = 0; i < shown(p, *n); i++) {
 		hb_table__cell(t, "%s", hb_window__string(p->w, s[i]->row ? s[i]->row->symbol : s[i]->hook));
-		hb_table__cell(t, "%s", s[i]->row || !s[i]->hook ? "targets" : "machine");
+		hb_table__cell(t, "%s", s[i]->targets ? "targets" : "machine");
 		hb_cell__count(t, s[i]->hits);
 		hb_cell__ns(t, s[i]->price);
 		hb_cell__ns(t, s[i]->cost_ns);
@@ -373,8 +412,16 @@ static const struct section {
     {"Locks (futex words slept on)", locks, 20, NULL},
     {"Threads", threads, 0, "none"},
     {"CPU time by function (estimate: samples x period)", funcs, 50, "no CPU samples"},
+    {"Python functions by calls (times with what they call)", py_calls, 50, NULL},
     {"CPU time in the kernel by system call (estimate: samples x period)", kernel, 0, NULL},
     {"System calls", syscalls, 0, NULL},
+    {"Python: fields of objects (different: texts; no value: missing or unreadable; late: read a moment "
+     "after)",
+     fields, 0, NULL},
+    {"Python: exceptions (unwound: frames without a handler that each went through)", exceptions, 30, NULL},
+    {"Python: waits for the GIL (share: of the window)", gils, 30, NULL},
+    {"Python: who held the GIL when others began to wait", holders, 20, NULL},
+    {"Python: garbage collections", gcs, 0, NULL},
     {"Stacks", stacks, 20, NULL},
     {"Loss", losses, 0, NULL},
     {"Cost by hook (targets: hits x measured price; machine: as measured by the kernel)", prices, 0, NULL},

@@ -41,6 +41,8 @@ struct hb_collect {
 	const struct hb_type *types[HB_TYPE_MAX];
 	struct other others[HB_TYPE_MAX];
 	struct subscriber *subs[HB_TYPE_MAX];
+	struct subscriber diverted[HB_WIRE_MESSAGES];
+	struct ring *delivering; /* whose message is being delivered */
 	hb_collect_stack_fn stack_fn;
 	hb_collect_task_fn task_fn;
 	void *stack_arg, *task_arg;
@@ -125,6 +127,19 @@ static void note_roles(struct hb_collect *c, struct ring *r, const struct hb_typ
 	}
 }
 
+static bool divert(struct hb_collect *c, struct ring *r, const struct hb_wire *w, const void *payload,
+		   size_t size)
+{
+	unsigned i = w->type - HB_WIRE_FIRST;
+
+	if (w->type < HB_WIRE_FIRST || i >= HB_WIRE_MESSAGES || !c->diverted[i].fn || size < w->bytes)
+		return false;
+	c->delivering = r;
+	c->diverted[i].fn(w, payload, c->diverted[i].arg);
+	c->delivering = NULL;
+	return true;
+}
+
 static int take(struct ring *r, const struct hb_wire *w, const void *payload, size_t size)
 {
 	struct hb_collect *c = r->collect;
@@ -132,6 +147,8 @@ static int take(struct ring *r, const struct hb_wire *w, const void *payload, si
 	u64 key = (u64)w->pid << 32 | w->tid;
 	int err;
 
+	if (divert(c, r, w, payload, size))
+		return 0;
 	if (!t || t->size > size) {
 		count_loss(c, HB_LOSS_UNKNOWN_TYPE, 0, w->cpu);
 		return 0;
@@ -271,6 +288,17 @@ int hb_collect__subscribe(struct hb_collect *c, unsigned type, hb_collect_fn fn,
 	return 0;
 }
 
+int hb_collect__divert(struct hb_collect *c, unsigned id, hb_collect_fn fn, void *arg)
+{
+	unsigned i = id - HB_WIRE_FIRST;
+
+	if (id < HB_WIRE_FIRST || i >= HB_WIRE_MESSAGES)
+		return -EINVAL;
+	c->diverted[i].fn = fn;
+	c->diverted[i].arg = arg;
+	return 0;
+}
+
 void hb_collect__on_stack(struct hb_collect *c, hb_collect_stack_fn fn, void *arg)
 {
 	c->stack_fn = fn;
@@ -307,7 +335,8 @@ int hb_collect__poll(struct hb_collect *c, int timeout_ms)
 	return (int)(c->events - before);
 }
 
-int hb_collect__emit(struct hb_collect *c, unsigned type, u32 pid, u32 tid, u64 ts, const void *payload)
+static int put(struct hb_collect *c, struct ring *r, unsigned type, u32 pid, u32 tid, u64 ts,
+	       const void *payload)
 {
 	const struct hb_type *t = type < HB_TYPE_MAX ? c->types[type] : NULL;
 	struct hb_wire w = {.ts = ts, .pid = pid, .tid = tid, .type = (u16)type};
@@ -315,8 +344,18 @@ int hb_collect__emit(struct hb_collect *c, unsigned type, u32 pid, u32 tid, u64 
 	if (!t)
 		return -EINVAL;
 	w.bytes = t->size;
-	take(&c->rings[c->n_rings], &w, payload, t->size);
+	take(r, &w, payload, t->size);
 	return c->err;
+}
+
+int hb_collect__emit(struct hb_collect *c, unsigned type, u32 pid, u32 tid, u64 ts, const void *payload)
+{
+	return put(c, &c->rings[c->n_rings], type, pid, tid, ts, payload);
+}
+
+int hb_collect__instead(struct hb_collect *c, unsigned type, u32 pid, u32 tid, u64 ts, const void *payload)
+{
+	return put(c, c->delivering ? c->delivering : &c->rings[c->n_rings], type, pid, tid, ts, payload);
 }
 
 u64 hb_collect__cut(const struct hb_collect *c)

@@ -30,6 +30,9 @@ typedef void (*hb_collect_task_fn)(struct hb_task *t, void *arg);
 struct hb_collect *hb_collect__new(const struct hb_collect_opts *o, struct hb_error *e);
 void hb_collect__free(struct hb_collect *c);
 int hb_collect__subscribe(struct hb_collect *c, unsigned type, hb_collect_fn fn, void *arg);
+/* A message of the rings that is no record (id HB_WIRE_* from schema/wire.h): fn makes of it what is to be
+ * written, with instead(). */
+int hb_collect__divert(struct hb_collect *c, unsigned id, hb_collect_fn fn, void *arg);
 void hb_collect__on_stack(struct hb_collect *c, hb_collect_stack_fn fn, void *arg);
 void hb_collect__on_task(struct hb_collect *c, hb_collect_task_fn fn, void *arg);
 
@@ -39,6 +42,8 @@ int hb_collect__poll(struct hb_collect *c, int timeout_ms);
 /* A record of our own (stream n_rings). */
 /* emit() and poll() share the task table: call both from one thread, or hold one lock around them. */
 int hb_collect__emit(struct hb_collect *c, unsigned type, u32 pid, u32 tid, u64 ts, const void *payload);
+/* A record instead of the message that is being delivered: in the order of its ring. */
+int hb_collect__instead(struct hb_collect *c, unsigned type, u32 pid, u32 tid, u64 ts, const void *payload);
 /* Index of a thread in the window, made known (on_task) if it is new; 0xffff when the table is full. For
  * subscribers. */
 u16 hb_collect__task(struct hb_collect *c, u32 pid, u32 tid);

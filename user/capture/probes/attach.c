@@ -42,7 +42,8 @@ struct job {
 	const char *path; /* of an fd of ours: the target may unmap the file between two places */
 	u32 pid;
 	bool multi, ret;
-	u64 *offsets, *cookies;
+	u64 *offsets, *cookies, *counters;
+	bool counted; /* one of them has a counter */
 	const struct hb_site **sites;
 	bool *refused; /* by index into file->sites */
 	u32 n;
@@ -64,7 +65,10 @@ struct hb_attach *hb_attach__new_trial(bool single, struct hb_error *e)
 {
 	bool multi = !single && hb_attach__has_multi();
 	int map = -1, prog = hb_trial__load(multi, &map);
-	struct hb_attach_ops ops = {multi ? prog : -1, multi ? prog : -1, prog, prog};
+	struct hb_attach_ops ops = {.entry_multi = multi ? prog : -1,
+				    .ret_multi = multi ? prog : -1,
+				    .entry_single = prog,
+				    .ret_single = prog};
 	struct hb_attach *a;
 
 	if (prog < 0) {
@@ -182,12 +186,16 @@ static bool is_global(int err)
 static int link_range(const struct job *j, u32 from, u32 n)
 {
 	const struct hb_attach_ops *o = &j->a->ops;
-	struct hb_places at = {j->offsets + from, j->cookies + from, n};
+	struct hb_places at = {.offsets = j->offsets + from,
+			       .cookies = j->cookies + from,
+			       .counters = j->counted ? j->counters + from : NULL,
+			       .n = n};
 
+	if (j->multi && o->session)
+		return hb_link__session(o->entry_multi, j->path, &at, j->pid);
 	if (j->multi)
 		return hb_link__multi(j->ret ? o->ret_multi : o->entry_multi, j->path, &at, j->ret, j->pid);
-	return hb_link__single(j->ret ? o->ret_single : o->entry_single, j->path, *at.offsets, *at.cookies,
-			       j->ret, j->pid);
+	return hb_link__single(j->ret ? o->ret_single : o->entry_single, j->path, &at, j->ret, j->pid);
 }
 
 /* Attaches places from..from+n. A link over many fails as a whole, so a failure is halved until the bad
@@ -222,6 +230,8 @@ static int attach_pass(struct job *j, bool ret)
 			continue;
 		j->offsets[j->n] = s->offset;
 		j->cookies[j->n] = s->probe;
+		j->counters[j->n] = s->counter;
+		j->counted |= s->counter != 0;
 		j->sites[j->n++] = s;
 	}
 	return j->n ? attach_range(j, 0, j->n) : 0;
@@ -253,7 +263,7 @@ static int say(const struct job *j, int err, struct hb_error *e)
  * for a return that no probe sees. A site whose return probe is refused gets no entry either. */
 static int run(struct job *j)
 {
-	int err = attach_pass(j, true);
+	int err = j->multi && j->a->ops.session ? 0 : attach_pass(j, true);
 
 	j->to->n_returns = j->to->n_fds;
 	return err ? err : attach_pass(j, false);
@@ -288,10 +298,11 @@ static int attach_at(struct job *j)
 
 	j->offsets = calloc(n, sizeof(*j->offsets));
 	j->cookies = calloc(n, sizeof(*j->cookies));
+	j->counters = calloc(n, sizeof(*j->counters));
 	j->sites = calloc(n, sizeof(*j->sites));
 	j->refused = calloc(n, sizeof(*j->refused));
 	j->to = entry_add(j->a, j->pid, j->file);
-	if (j->offsets && j->cookies && j->sites && j->refused && j->to)
+	if (j->offsets && j->cookies && j->counters && j->sites && j->refused && j->to)
 		err = run(j);
 	if (!err && !attached(j))
 		err = j->err;
@@ -301,6 +312,7 @@ static int attach_at(struct job *j)
 		entry_close(j->a, j->to, err == -ESRCH ? 0 : hb_clock__now() + TRIM_NS);
 	free(j->offsets);
 	free(j->cookies);
+	free(j->counters);
 	free(j->sites);
 	free(j->refused);
 	return err;

@@ -18,21 +18,32 @@ struct multi_attr {
 };
 #define MULTI_RETURN 1 /* BPF_F_UPROBE_MULTI_RETURN */
 
-int hb_link__multi(int prog, const char *path, const struct hb_places *at, bool ret, u32 pid)
+static int link_multi(int prog, const char *path, const struct hb_places *at, u32 type, u32 flags, u32 pid)
 {
 	struct multi_attr a = {
 	    .prog_fd = (u32)prog,
-	    .attach_type = HB_UPROBE_MULTI,
+	    .attach_type = type,
 	    .path = (u64)(uintptr_t)path,
 	    .offsets = (u64)(uintptr_t)at->offsets,
+	    .ref_ctr_offsets = (u64)(uintptr_t)at->counters,
 	    .cookies = (u64)(uintptr_t)at->cookies,
 	    .cnt = at->n,
-	    .multi_flags = ret ? MULTI_RETURN : 0,
+	    .multi_flags = flags,
 	    .pid = pid,
 	};
 	int fd = (int)syscall(__NR_bpf, BPF_LINK_CREATE, &a, sizeof(a));
 
 	return fd < 0 ? -errno : fd;
+}
+
+int hb_link__multi(int prog, const char *path, const struct hb_places *at, bool ret, u32 pid)
+{
+	return link_multi(prog, path, at, HB_UPROBE_MULTI, ret ? MULTI_RETURN : 0, pid);
+}
+
+int hb_link__session(int prog, const char *path, const struct hb_places *at, u32 pid)
+{
+	return link_multi(prog, path, at, HB_UPROBE_SESSION, 0, pid);
 }
 
 /* A number from sysfs after an optional prefix ("config:0"), -1 when not there. */
@@ -50,7 +61,9 @@ static int sysfs_number(const char *path, const char *prefix)
 	return v;
 }
 
-static int open_uprobe(const char *path, u64 offset, bool ret, u32 pid)
+#define COUNTER_SHIFT 32 /* of config, fixed since 4.20 */
+
+static int open_uprobe(const char *path, u64 offset, u64 counter, bool ret, u32 pid)
 {
 	int type = sysfs_number("/sys/bus/event_source/devices/uprobe/type", "");
 	int bit = sysfs_number("/sys/bus/event_source/devices/uprobe/format/retprobe", "config:");
@@ -60,20 +73,20 @@ static int open_uprobe(const char *path, u64 offset, bool ret, u32 pid)
 	if (type < 0 || bit < 0 || bit > 63)
 		return -ENOENT;
 	a.type = (u32)type;
-	a.config = ret ? 1ULL << bit : 0;
+	a.config = (ret ? 1ULL << bit : 0) | counter << COUNTER_SHIFT;
 	a.uprobe_path = (u64)(uintptr_t)path;
 	a.probe_offset = offset;
 	fd = (int)syscall(__NR_perf_event_open, &a, (int)pid, -1, -1, PERF_FLAG_FD_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }
 
-int hb_link__single(int prog, const char *path, u64 offset, u64 cookie, bool ret, u32 pid)
+int hb_link__single(int prog, const char *path, const struct hb_places *at, bool ret, u32 pid)
 {
-	int perf = open_uprobe(path, offset, ret, pid), fd;
+	int perf = open_uprobe(path, *at->offsets, at->counters ? *at->counters : 0, ret, pid), fd;
 	struct {
 		u32 prog_fd, target_fd, attach_type, flags;
 		u64 cookie;
-	} a = {(u32)prog, (u32)perf, BPF_PERF_EVENT, 0, cookie};
+	} a = {(u32)prog, (u32)perf, BPF_PERF_EVENT, 0, *at->cookies};
 
 	if (perf < 0)
 		return perf;

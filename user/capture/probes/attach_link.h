@@ -8,14 +8,18 @@
 
 struct hb_places { /* parallel arrays */
 	const u64 *offsets, *cookies;
+	const u64 *counters; /* offsets of USDT counters, 0: none; NULL: none at all */
 	u32 n;
 };
 
 /* A uprobe_multi link over all places of one file in one process: fd or -errno. All or nothing: one bad
  * offset fails the whole. libbpf before 1.3 has no call for it. */
 int hb_link__multi(int prog, const char *path, const struct hb_places *at, bool ret, u32 pid);
-/* A single uprobe with its program: fd of the link, which owns the perf event, or -errno. */
-int hb_link__single(int prog, const char *path, u64 offset, u64 cookie, bool ret, u32 pid);
+/* The same for a program that runs at the entry and, where it returns 0 there, at the return. */
+int hb_link__session(int prog, const char *path, const struct hb_places *at, u32 pid);
+/* A single uprobe, at the first of the places, with its program: fd of the link, which owns the perf event,
+ * or -errno. */
+int hb_link__single(int prog, const char *path, const struct hb_places *at, bool ret, u32 pid);
 
 /* Closes fds from as many threads as needed (closing waits for grace periods, one after another otherwise)
  * and waits for them until the deadline; those then still untouched are inherited by a child process that

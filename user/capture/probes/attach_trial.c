@@ -11,9 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-int hb_trial__load(bool multi, int *map)
+static int load(u32 type, int *map)
 {
-	LIBBPF_OPTS(bpf_prog_load_opts, o, .expected_attach_type = multi ? HB_UPROBE_MULTI : 0);
+	LIBBPF_OPTS(bpf_prog_load_opts, o, .expected_attach_type = type);
 	struct bpf_insn prog[] = {
 	    {.code = BPF_LD | BPF_DW | BPF_IMM, .dst_reg = 1, .src_reg = BPF_PSEUDO_MAP_VALUE},
 	    {0},
@@ -34,6 +34,11 @@ int hb_trial__load(bool multi, int *map)
 		close(*map);
 	}
 	return fd;
+}
+
+int hb_trial__load(bool many, int *map)
+{
+	return load(many ? HB_UPROBE_MULTI : 0, map);
 }
 
 u64 hb_trial__count(int map)
@@ -77,33 +82,49 @@ static void *call_once(void *arg)
 	return arg;
 }
 
-static bool hit_from_a_thread(void)
+/* Runs of a program of that type while a thread calls the function once; 0 when it cannot be attached. */
+static u64 hits_from_a_thread(u32 type)
 {
-	u64 offset = hb_trial__offset(), cookie = 0;
-	struct hb_places at = {&offset, &cookie, 1};
-	int map = -1, link, prog = hb_trial__load(true, &map);
-	bool hit = false;
+	u64 offset = hb_trial__offset(), cookie = 0, hits = 0;
+	struct hb_places at = {.offsets = &offset, .cookies = &cookie, .n = 1};
+	int map = -1, link = -1, prog = load(type, &map);
 	pthread_t t;
 
 	if (prog < 0)
-		return false;
-	link = offset ? hb_link__multi(prog, "/proc/self/exe", &at, false, (u32)getpid()) : -1;
+		return 0;
+	if (offset && type == HB_UPROBE_SESSION)
+		link = hb_link__session(prog, "/proc/self/exe", &at, (u32)getpid());
+	else if (offset)
+		link = hb_link__multi(prog, "/proc/self/exe", &at, false, (u32)getpid());
 	if (link >= 0 && !pthread_create(&t, NULL, call_once, NULL)) {
 		pthread_join(t, NULL);
-		hit = hb_trial__count(map) == 1;
+		hits = hb_trial__count(map);
 	}
 	if (link >= 0)
 		close(link);
 	close(prog);
 	close(map);
-	return hit;
+	return hits;
 }
 
-static bool multi;
+static bool multi, session;
 
 static void find_multi(void)
 {
-	multi = hit_from_a_thread();
+	multi = hits_from_a_thread(HB_UPROBE_MULTI) == 1;
+}
+
+static void find_session(void)
+{
+	session = hits_from_a_thread(HB_UPROBE_SESSION) == 2; /* at the entry and at the return */
+}
+
+bool hb_attach__has_session(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, find_session);
+	return session;
 }
 
 bool hb_attach__has_multi(void)

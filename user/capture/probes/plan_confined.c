@@ -77,13 +77,13 @@ static bool exits_well(pid_t pid)
 static int link_return(int prog, bool multi, pid_t pid)
 {
 	u64 offset = hb_trial__offset(), cookie = 0;
-	struct hb_places at = {&offset, &cookie, 1};
+	struct hb_places at = {.offsets = &offset, .cookies = &cookie, .n = 1};
 
 	if (!offset)
 		return -ENOENT;
 	if (multi)
 		return hb_link__multi(prog, "/proc/self/exe", &at, true, (u32)pid);
-	return hb_link__single(prog, "/proc/self/exe", offset, 0, true, (u32)pid);
+	return hb_link__single(prog, "/proc/self/exe", &at, true, (u32)pid);
 }
 
 static bool probe_child(pid_t pid, int to, int from)

@@ -78,10 +78,11 @@ struct hb_plan_opts {
 	bool no_returns; /* entry-only everywhere */
 };
 
-struct hb_site {    /* one place to attach in one file */
-	u32 probe;  /* id: index of array `probes`, row of the window's probe table, attach cookie */
-	u64 offset; /* file offset */
-	bool ret;   /* with a return probe */
+struct hb_site {     /* one place to attach in one file */
+	u32 probe;   /* id: index of array `probes`, row of the window's probe table, attach cookie */
+	u64 offset;  /* file offset */
+	u64 counter; /* of a USDT probe: what turns it on, file offset; 0: none */
+	bool ret;    /* with a return probe */
 	const struct hb_row *row;
 	char *symbol;
 };
@@ -149,6 +150,8 @@ bool hb_plan__confined_returns_work(void);
 struct hb_attach_ops {		    /* fds of loaded programs, from the skeleton */
 	int entry_multi, ret_multi; /* -1 when the kernel has no uprobe_multi */
 	int entry_single, ret_single;
+	bool session; /* entry_multi says of each call whether it wants to see the return: ret_multi is not
+			 used */
 };
 struct hb_attach;
 struct hb_attach *hb_attach__new(const struct hb_attach_ops *ops);
@@ -185,8 +188,11 @@ void hb_attach__free(struct hb_attach *a);
 /* True when the kernel has BPF_TRACE_UPROBE_MULTI (6.6): found by making such a link on ourselves and being
  * hit, from a second thread (before 6.10 the pid filter saw one thread only). Cached. */
 bool hb_attach__has_multi(void);
+/* True when the kernel has BPF_TRACE_UPROBE_SESSION (6.13): found as above. Cached. */
+bool hb_attach__has_session(void);
 /* Marks a loaded object's program, before load, as one for uprobe_multi links. */
-#define HB_UPROBE_MULTI 48 /* BPF_TRACE_UPROBE_MULTI; Debian 12's headers are older */
+#define HB_UPROBE_SESSION 57
+#define HB_UPROBE_MULTI	  48 /* BPF_TRACE_UPROBE_MULTI; Debian 12's headers are older */
 
 /* Sums the per-CPU array `fd` (hits, inner) into sums[0..n]: for ids up to n. 0 or -errno. */
 int hb_probes__sum(int fd, u32 n, u64 *sums);

@@ -37,10 +37,15 @@ static int libbpf_words(enum libbpf_print_level level, const char *fmt, va_list 
 
 	if (level == LIBBPF_DEBUG)
 		return 0;
+	if (getenv("HB_LIBBPF")) { /* whole: the verifier's log is one message */
+		va_list all;
+
+		va_copy(all, ap);
+		vfprintf(stderr, fmt, all);
+		va_end(all);
+	}
 	vsnprintf(line, sizeof(line), fmt, ap);
 	line[strcspn(line, "\n")] = 0;
-	if (getenv("HB_LIBBPF"))
-		fprintf(stderr, "libbpf: %s\n", line);
 	if (level == LIBBPF_WARN && !last_words[0])
 		memcpy(last_words, line, sizeof(last_words));
 	return 0;
@@ -68,6 +73,34 @@ static u64 ring_bytes(const struct hb_session_opts *o, unsigned n_rings)
 	return pow2_floor(each);
 }
 
+/* Python stacks lie in the same table, about as many. */
+static void configure_python(struct hb_bpf *b, const struct hb_session_opts *o)
+{
+	bool on = o->python != HB_PYTHON_OFF;
+
+	b->skel->rodata->hb_python = on;
+	for (unsigned c = 0; c < HB_CLASS_COUNT && c < HB_MAX_CLASSES; c++)
+		b->skel->rodata->hb_accel_every[c] = on ? o->stacks_every[c] : 0;
+	bpf_map__set_max_entries(b->skel->maps.stacks, on ? 2 * HB_MAX_STACKS : HB_MAX_STACKS);
+	bpf_map__set_max_entries(b->skel->maps.stack_pairs, on ? HB_MAX_STACKS : 1);
+	bpf_map__set_max_entries(b->skel->maps.py_processes, on ? HB_MAX_TARGETS : 1);
+	if (!hb_session__wants_calls(o))
+		bpf_map__set_max_entries(b->skel->maps.py_functions, 1);
+	b->skel->rodata->hb_py_fields_on = o->n_fields > 0;
+	if (!o->n_fields) {
+		bpf_map__set_max_entries(b->skel->maps.py_field_codes, 1);
+		bpf_map__set_max_entries(b->skel->maps.py_field_plans, 1);
+	}
+	b->skel->rodata->hb_gil = on;
+	b->skel->rodata->hb_exceptions = on && o->exceptions != HB_EXCEPTIONS_OFF;
+	b->skel->rodata->hb_messages = o->exceptions == HB_EXCEPTIONS_TEXT   ? HB_PY_MESSAGES_TEXT
+				       : o->exceptions == HB_EXCEPTIONS_HASH ? HB_PY_MESSAGES_HASH
+									     : HB_PY_MESSAGES_NONE;
+	bpf_map__set_max_entries(b->skel->maps.py_events, on ? HB_MAX_TARGETS : 1);
+	bpf_map__set_max_entries(b->skel->maps.py_raises,
+				 on && o->exceptions != HB_EXCEPTIONS_OFF ? HB_PY_RAISES : 1);
+}
+
 static void configure(struct hb_bpf *b, const struct hb_session_opts *o, u64 bytes)
 {
 	bool multi = !o->single && hb_attach__has_multi();
@@ -81,6 +114,7 @@ static void configure(struct hb_bpf *b, const struct hb_session_opts *o, u64 byt
 	b->skel->rodata->hb_switch_has_state = knobs.switch_has_state;
 	b->skel->rodata->hb_sample_period = hb_sampling__period(o->freq ? o->freq : 1);
 
+	configure_python(b, o);
 	b->skel->rodata->hb_n_rings = b->n_rings;
 	/* An eighth: late enough to save wake-ups, early enough that the reader gets there in time. */
 	b->skel->rodata->hb_wake_bytes = bytes >= 32768 ? (u32)(bytes / 8) : 4096;
@@ -216,6 +250,89 @@ struct hb_attach_ops hb_bpf__uprobes(const struct hb_bpf *b)
 	};
 }
 
+struct hb_attach_ops hb_bpf__python_calls(const struct hb_bpf *b)
+{
+	int session = prog_fd(b, HB_PROG_PYCALL_SESSION);
+
+	return (struct hb_attach_ops){
+	    .session = session >= 0,
+	    .entry_multi = session >= 0 ? session : prog_fd(b, HB_PROG_PYCALL_ENTRY_MULTI),
+	    .ret_multi = prog_fd(b, HB_PROG_PYCALL_RETURN_MULTI),
+	    .entry_single = prog_fd(b, HB_PROG_PYCALL_ENTRY_SINGLE),
+	    .ret_single = prog_fd(b, HB_PROG_PYCALL_RETURN_SINGLE),
+	};
+}
+
+int hb_bpf__set_call_site(struct hb_bpf *b, u32 cookie, const struct hb_py_call_site *site)
+{
+	return bpf_map_update_elem(bpf_map__fd(b->skel->maps.py_call_sites), &cookie, site, BPF_ANY) ? -errno
+												     : 0;
+}
+
+void hb_bpf__judge(struct hb_bpf *b, u32 pid, u64 code, const struct hb_py_function *f)
+{
+	struct hb_py_function_key key = {.code = code, .pid = pid};
+
+	if (f->mark)
+		bpf_map_update_elem(bpf_map__fd(b->skel->maps.py_functions), &key, f, BPF_ANY);
+}
+
+int hb_bpf__set_fields(struct hb_bpf *b, u32 pid, u64 code, const struct hb_py_field_code *c)
+{
+	struct hb_py_code_key key = {.code = code, .tgid = pid};
+	struct hb_py_field_code value = *c;
+
+	value.code = code;
+	return bpf_map_update_elem(bpf_map__fd(b->skel->maps.py_field_codes), &key, &value, BPF_ANY) ? -errno
+												     : 0;
+}
+
+int hb_bpf__plan_field(struct hb_bpf *b, u32 pid, u64 type, u32 step, const struct hb_py_plan *p)
+{
+	struct hb_py_plan_key key = {.type = type, .tgid = pid, .step = step};
+
+	return bpf_map_update_elem(bpf_map__fd(b->skel->maps.py_field_plans), &key, p, BPF_ANY) ? -errno : 0;
+}
+
+/* Entries of a map whose key has the pid at this place. */
+static void forget(int fd, size_t size, size_t pid_at, u32 max, u32 pid)
+{
+	char key[32], next[32];
+	u32 of;
+	int err = bpf_map_get_next_key(fd, NULL, next);
+
+	for (u32 i = 0; !err && i < 2 * max && size <= sizeof(key); i++) {
+		memcpy(key, next, size);
+		err = bpf_map_get_next_key(fd, key, next);
+		memcpy(&of, key + pid_at, sizeof(of));
+		if (of == pid)
+			bpf_map_delete_elem(fd, key);
+	}
+}
+
+void hb_bpf__forget_fields(struct hb_bpf *b, u32 pid)
+{
+	forget(bpf_map__fd(b->skel->maps.py_field_codes), sizeof(struct hb_py_code_key),
+	       offsetof(struct hb_py_code_key, tgid), HB_PY_FIELD_CODES, pid);
+	forget(bpf_map__fd(b->skel->maps.py_field_plans), sizeof(struct hb_py_plan_key),
+	       offsetof(struct hb_py_plan_key, tgid), HB_PY_FIELD_PLANS, pid);
+}
+
+u64 hb_bpf__open_python_calls(const struct hb_bpf *b)
+{
+	return hb_probes__open_calls(bpf_map__fd(b->skel->maps.open_pycalls));
+}
+
+struct hb_attach_ops hb_bpf__py_events(const struct hb_bpf *b)
+{
+	return (struct hb_attach_ops){
+	    .entry_multi = prog_fd(b, HB_PROG_PY_EVENT_MULTI),
+	    .ret_multi = prog_fd(b, HB_PROG_PY_EVENT_END_MULTI),
+	    .entry_single = prog_fd(b, HB_PROG_PY_EVENT),
+	    .ret_single = prog_fd(b, HB_PROG_PY_EVENT_END),
+	};
+}
+
 int hb_bpf__sample_prog(const struct hb_bpf *b)
 {
 	return prog_fd(b, HB_PROG_SAMPLE);
@@ -235,6 +352,36 @@ int hb_bpf__load_probes(struct hb_bpf *b, const struct hb_plan *p, u32 first, st
 int hb_bpf__add_target(struct hb_bpf *b, u32 pid, const struct hb_target_cfg *cfg)
 {
 	return bpf_map_update_elem(bpf_map__fd(b->skel->maps.targets), &pid, cfg, BPF_ANY) ? -errno : 0;
+}
+
+int hb_bpf__set_python(struct hb_bpf *b, u32 pid, const struct hb_py_process *cfg)
+{
+	int fd = bpf_map__fd(b->skel->maps.py_processes);
+
+	if (!cfg)
+		return bpf_map_delete_elem(fd, &pid) && errno != ENOENT ? -errno : 0;
+	return bpf_map_update_elem(fd, &pid, cfg, BPF_ANY) ? -errno : 0;
+}
+
+int hb_bpf__set_py_events(struct hb_bpf *b, u32 pid, const struct hb_py_events *e)
+{
+	return bpf_map_update_elem(bpf_map__fd(b->skel->maps.py_events), &pid, e, BPF_ANY) ? -errno : 0;
+}
+
+void hb_bpf__each_raise(const struct hb_bpf *b,
+			void (*fn)(const struct hb_py_raise_key *k, const struct hb_py_raise_count *c,
+				   void *arg),
+			void *arg)
+{
+	int fd = bpf_map__fd(b->skel->maps.py_raises);
+	struct hb_py_raise_key key, *last = NULL;
+	struct hb_py_raise_count count;
+
+	while (bpf_map_get_next_key(fd, last, &key) == 0) {
+		if (!bpf_map_lookup_elem(fd, &key, &count))
+			fn(&key, &count, arg);
+		last = &key;
+	}
 }
 
 /* All CPUs see a word within this time of its being written. */
@@ -392,11 +539,23 @@ void hb_bpf__each_loss(const struct hb_bpf *b, void (*fn)(const struct hb_loss_r
 	}
 }
 
+bool hb_bpf__trace(const struct hb_bpf *b, u32 id, struct hb_stack_trace *out)
+{
+	return id && !bpf_map_lookup_elem(bpf_map__fd(b->skel->maps.stacks), &id, out) &&
+	       out->n <= HB_STACK_DEPTH;
+}
+
+bool hb_bpf__pair(const struct hb_bpf *b, u32 raw, struct hb_stack_pair *out)
+{
+	return (raw & HB_STACK_PAIR) &&
+	       !bpf_map_lookup_elem(bpf_map__fd(b->skel->maps.stack_pairs), &raw, out);
+}
+
 u32 hb_bpf__stack(const struct hb_bpf *b, u32 raw, u64 addr[HB_STACK_DEPTH])
 {
 	struct hb_stack_trace t;
 
-	if (!raw || bpf_map_lookup_elem(bpf_map__fd(b->skel->maps.stacks), &raw, &t) || t.n > HB_STACK_DEPTH)
+	if (!hb_bpf__trace(b, raw, &t))
 		return 0;
 	memcpy(addr, t.ip, t.n * sizeof(u64));
 	return t.n;

@@ -9,6 +9,9 @@
 #include "base/error.h"
 #include "capture/probes/probes.h"
 #include "capture/session/session.h"
+#include "schema/pyfield.h"
+#include "schema/pycall.h"
+#include "schema/pyevents.h"
 
 struct hb_bpf;
 
@@ -20,6 +23,20 @@ void hb_bpf__free(struct hb_bpf *b); /* detaches what is left */
 const int *hb_bpf__rings(const struct hb_bpf *b, unsigned *n);
 /* Programs for capture/probes. */
 struct hb_attach_ops hb_bpf__uprobes(const struct hb_bpf *b);
+/* Programs for calls of Python functions. */
+struct hb_attach_ops hb_bpf__python_calls(const struct hb_bpf *b);
+/* What a cookie of theirs means; 0 or -errno. */
+int hb_bpf__set_call_site(struct hb_bpf *b, u32 cookie, const struct hb_py_call_site *site);
+/* What user space thinks of a function. */
+void hb_bpf__judge(struct hb_bpf *b, u32 pid, u64 code, const struct hb_py_function *f);
+/* Fields that are read in calls of a function, where an attribute lies in objects of a type (a step, or
+ * HB_PY_VALUE), and an end of all that is known of a process. 0 or -errno. */
+int hb_bpf__set_fields(struct hb_bpf *b, u32 pid, u64 code, const struct hb_py_field_code *c);
+int hb_bpf__plan_field(struct hb_bpf *b, u32 pid, u64 type, u32 step, const struct hb_py_plan *p);
+void hb_bpf__forget_fields(struct hb_bpf *b, u32 pid);
+u64 hb_bpf__open_python_calls(const struct hb_bpf *b);
+/* Programs for the events of Python: exceptions, collections. */
+struct hb_attach_ops hb_bpf__py_events(const struct hb_bpf *b);
 /* Program for CPU sampling. */
 int hb_bpf__sample_prog(const struct hb_bpf *b);
 
@@ -32,6 +49,15 @@ int hb_bpf__add_target(struct hb_bpf *b, u32 pid, const struct hb_target_cfg *cf
 u64 hb_bpf__begin_calls(struct hb_bpf *b);
 /* The same for the end. */
 u64 hb_bpf__end_calls(struct hb_bpf *b);
+/* Where Python is in a process; NULL: it has none. 0 or -errno. */
+int hb_bpf__set_python(struct hb_bpf *b, u32 pid, const struct hb_py_process *cfg);
+/* What is known of a process's Pythons for exceptions, GIL and collections. 0 or -errno. */
+int hb_bpf__set_py_events(struct hb_bpf *b, u32 pid, const struct hb_py_events *e);
+/* All exceptions counted. */
+void hb_bpf__each_raise(const struct hb_bpf *b,
+			void (*fn)(const struct hb_py_raise_key *k, const struct hb_py_raise_count *c,
+				   void *arg),
+			void *arg);
 /* Empties the set: from now on nothing is recorded. */
 void hb_bpf__clear_targets(struct hb_bpf *b);
 /* Process, scheduler and (--syscalls all) system call events. */
@@ -52,6 +78,10 @@ void hb_bpf__each_loss(const struct hb_bpf *b, void (*fn)(const struct hb_loss_r
 		       void *arg);
 /* Addresses of a stack (raw id as in records), innermost first; returns the number, 0 when gone. */
 u32 hb_bpf__stack(const struct hb_bpf *b, u32 raw, u64 addr[HB_STACK_DEPTH]);
+/* The same with all there is of it; false when gone. */
+bool hb_bpf__trace(const struct hb_bpf *b, u32 id, struct hb_stack_trace *out);
+/* The two stacks of an id; false when it is that of a native one. */
+bool hb_bpf__pair(const struct hb_bpf *b, u32 raw, struct hb_stack_pair *out);
 /* What the event programs cost: calls fn(name, runs, ns, misses) per program. ns is 0 where the kernel cannot
  * measure. */
 void hb_bpf__each_cost(const struct hb_bpf *b,

@@ -7,12 +7,21 @@
 
 #include "capture/session/session.h"
 
-#define HB_PROG_ENTRY_MULTI   "accel_entry_multi"
-#define HB_PROG_RETURN_MULTI  "accel_return_multi"
-#define HB_PROG_ENTRY_SINGLE  "accel_entry"
-#define HB_PROG_RETURN_SINGLE "accel_return"
-#define HB_PROG_SAMPLE	      "sample"
-#define HB_PROG_EDGE	      "window_edge"
+#define HB_PROG_ENTRY_MULTI	     "accel_entry_multi"
+#define HB_PROG_RETURN_MULTI	     "accel_return_multi"
+#define HB_PROG_ENTRY_SINGLE	     "accel_entry"
+#define HB_PROG_RETURN_SINGLE	     "accel_return"
+#define HB_PROG_PYCALL_ENTRY_MULTI   "pycall_entry_multi"
+#define HB_PROG_PYCALL_RETURN_MULTI  "pycall_return_multi"
+#define HB_PROG_PYCALL_SESSION	     "pycall_session"
+#define HB_PROG_PYCALL_ENTRY_SINGLE  "pycall_entry"
+#define HB_PROG_PYCALL_RETURN_SINGLE "pycall_return"
+#define HB_PROG_SAMPLE		     "sample"
+#define HB_PROG_EDGE		     "window_edge"
+#define HB_PROG_PY_EVENT_MULTI	     "py_event_multi"
+#define HB_PROG_PY_EVENT_END_MULTI   "py_event_end_multi"
+#define HB_PROG_PY_EVENT	     "py_event"
+#define HB_PROG_PY_EVENT_END	     "py_event_end"
 
 struct bpf_program;
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "capture/python/python.h"
 #include "capture/session/survey.h"
 
 static struct hb_diagnosis *new_row(struct hb_doctor *d, u32 pid, const char *id, const char *title,
@@ -107,6 +108,32 @@ static void runtime_row(struct hb_doctor *d, const struct hb_survey_row *s)
 	    "scheduling and CPU samples work without");
 }
 
+static void python_rows(struct hb_doctor *d, const struct hb_process *p)
+{
+	struct hb_python *py = p->denied ? NULL : hb_python__new(p);
+	const struct hb_py_runtime *r;
+	u32 n = 0;
+
+	r = py ? hb_python__runtimes(py, &n) : NULL;
+	for (u32 i = 0; i < n; i++) {
+		struct hb_diagnosis *row =
+		    new_row(d, p->pid, "target-python", "Python stacks", HB_NEED_FEATURE);
+		char line[900];
+
+		if (!row)
+			break;
+		row->needed_for = "Python functions in stacks";
+		hb_py_runtime__describe(&r[i], line, sizeof(line));
+		if (r[i].state != HB_PY_REFUSED) {
+			hb_check__yes(row, "%s", line);
+			continue;
+		}
+		hb_check__no(row, "%s", line);
+		hb_check__remedy(row, "everything else works; CPython 3.8 to 3.14 is known");
+	}
+	hb_python__free(py);
+}
+
 static void remark_row(struct hb_doctor *d, u32 pid, const char *text)
 {
 	struct hb_diagnosis *row = new_row(d, pid, "target-remark", "remark", HB_NEED_FACT);
@@ -127,6 +154,7 @@ void hb_doctor__examine_process(struct hb_doctor *d, u32 pid)
 		machine_row(d, row->p);
 		seccomp_row(d, row->p);
 		runtime_row(d, row);
+		python_rows(d, row->p);
 		for (u32 i = 0; i < row->n_libs; i++)
 			library_row(d, pid, &row->libs[i]);
 		for (u32 i = row->n_obstacles; i < row->n_remarks; i++)

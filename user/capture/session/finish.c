@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "capture/session/impl.h"
+#include "capture/session/pycalls.h"
+#include "capture/session/pyfields.h"
 #include "capture/target/procfs.h"
 
 #include <stdio.h>
@@ -27,6 +29,7 @@ static void meta_s64(struct hb_session *s, const char *key, s64 v)
 }
 
 static const char *const layer_words[] = {"auto", "runtime", "driver", "both"};
+static const char *const python_words[] = {"off", "stacks", "calls"};
 static const char *const syscall_words[] = {"none", "blocking", "all"};
 
 static void describe_host(struct hb_session *s)
@@ -92,12 +95,14 @@ void hb_session__describe(struct hb_session *s)
 	hb_window_writer__meta(s->writer, "profile", "standard");
 	hb_window_writer__meta(s->writer, "layers", layer_words[s->o.layers]);
 	hb_window_writer__meta(s->writer, "syscalls", syscall_words[s->o.syscalls]);
+	hb_window_writer__meta(s->writer, "python", python_words[s->o.python]);
 	meta_u64(s, "sample_hz", s->o.freq);
 	meta_u64(s, "duration_asked_ns", s->o.duration);
 	if (hb_plan__simulated(s->plan))
 		hb_window_writer__meta(s->writer, "simulated", "1");
 	describe_host(s);
 	describe_plan(s);
+	hb_session_pycalls__describe(s);
 	meta_u64(s, "attach_ns", s->attach_ns);
 	meta_u64(s, "price_syscall_ns", s->prices.syscall);
 	if (s->o.syscalls == HB_SYSCALLS_ALL)
@@ -124,6 +129,7 @@ static void cost_to_window(const char *name, u64 runs, u64 ns, u64 missed, void 
 	/* What uprobe programs run for is inside the price of their probes already. */
 	if (!runs || strncmp(name, "accel", 5) == 0)
 		return;
+	rec.price += hb_session_pycalls__trap(s, name);
 	rec.hook = hb_window_writer__string(s->writer, name);
 	hb_session__emit(s, HB_TYPE_price, s->pids[0], s->pids[0], s->end, &rec);
 }
@@ -203,6 +209,9 @@ void hb_session__account(struct hb_session *s)
 {
 	hb_bpf__each_loss(s->bpf, loss_to_window, s);
 	hb_arrival__account(s);
+	hb_session_python__account(s);
+	hb_session_pyfields__account(s);
+	hb_session_pycalls__account(s);
 	lose(s, HB_LOSS_MMAP_LOST, 0, hb_mmap_events__lost(s->mmaps));
 	lose(s, HB_LOSS_LATE, HB_TYPE_accel, s->life_lost);
 	lose(s, HB_LOSS_UNFINISHED, HB_TYPE_accel, hb_bpf__open_calls(s->bpf));

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "capture/session/impl.h"
+#include "capture/session/pycalls.h"
+#include "capture/session/pyfields.h"
 #include "base/text.h"
 
 #include <errno.h>
@@ -58,6 +60,9 @@ static void mark_dead(struct hb_session *s, u32 pid)
 	pthread_mutex_unlock(&s->procs_lock);
 	if (s->attach)
 		hb_attach__forget(s->attach, pid);
+	hb_session_pycalls__forget(s, pid);
+	hb_session_pyfields__forget(s, pid);
+	hb_session_pyevents__forget(s, pid);
 }
 
 static void write_proc_row(struct hb_session *s, const struct proc_state *ps)
@@ -98,7 +103,7 @@ int hb_session__publish_rows(struct hb_session *s, struct hb_error *e)
 }
 
 /* A target may fork or load a library a thousand times: beyond some the counts in the window have to do. */
-static bool may_remark(struct hb_session *s)
+bool hb_session__may_remark(struct hb_session *s)
 {
 	s->n_remarks++;
 	if (s->n_remarks == MAX_REMARKS + 1)
@@ -120,7 +125,7 @@ static void emit_probed(struct hb_session *s, const struct probed *p, u64 ts)
 	struct hb_rec_probed rec = {.probes = p->probes, .late = p->late};
 
 	rec.file = hb_window_writer__string(s->writer, p->path);
-	if (p->late && may_remark(s))
+	if (p->late && hb_session__may_remark(s))
 		hb_note("pid %u: %u probes in %s, %.2f ms after it was mapped or forked", p->pid, p->probes,
 			hb_text__basename(p->path), (double)p->late / 1e6);
 	if (p->late)
@@ -164,7 +169,7 @@ void hb_session__attach_files(struct hb_session *s, const struct hb_process *p,
 			lose_stretch(s);
 		else if (n < 0 && !s->writer && !s->no_probe.err && why.err)
 			s->no_probe = why; /* told when it is known whether all failed */
-		else if (n < 0 && may_remark(s))
+		else if (n < 0 && hb_session__may_remark(s))
 			hb_warn("pid %u: %s", p->pid, why.err ? why.text : strerror(-n));
 		else if (n > 0)
 			tell_probed(s, p->pid, files[i]->path, (u32)n, born);
@@ -183,6 +188,8 @@ static int plan_and_attach(struct hb_session *s, struct hb_process *p, u64 born,
 	if (err)
 		return err;
 	hb_resolve__learn(s->resolve, p->pid);
+	hb_session_python__look(s, find_proc(s, p->pid));
+	hb_session_pyevents__look(s, find_proc(s, p->pid));
 	/* A library that came later may have changed what is taken where: a function must not have two
 	 * probes.
 	 */
@@ -196,7 +203,7 @@ static int plan_and_attach(struct hb_session *s, struct hb_process *p, u64 born,
  * and puts it back when all probes are gone: the target then dies of SIGTRAP. */
 static void warn_of_debugger(struct hb_session *s, const struct hb_process *p)
 {
-	if (p->tracer && may_remark(s))
+	if (p->tracer && hb_session__may_remark(s))
 		hb_warn("pid %u is being debugged (by pid %u): set no breakpoints in probed functions while "
 			"the window "
 			"is open",
@@ -315,6 +322,8 @@ static void queue_life(const struct hb_wire *w, const void *payload, void *arg)
 		return;
 	if (w->type == HB_TYPE_process && ((const struct hb_rec_process *)payload)->how != HB_HOW_FORKED)
 		return;
+	if (w->type == HB_TYPE_process)
+		hb_session_python__fork(s, ((const struct hb_rec_process *)payload)->ppid, w->pid);
 	pthread_mutex_lock(&s->queue_lock);
 	if (s->n_queue == s->cap_queue) {
 		u32 cap = s->cap_queue ? s->cap_queue * 2 : 64;
@@ -376,7 +385,7 @@ void hb_session__handle_life(struct hb_session *s)
 		 */
 		if (e.err == -ESRCH && hb_plan__n_probes(s->plan))
 			lose_stretch(s);
-		if (e.err && e.err != -ESRCH && may_remark(s))
+		if (e.err && e.err != -ESRCH && hb_session__may_remark(s))
 			hb_warn("pid %u: %s", ev.pid, e.text);
 	}
 }
@@ -395,7 +404,7 @@ static bool wanted(const struct hb_session *s, const char *path)
 	for (u32 i = 0; i < n; i++)
 		if (hb_row__covers_library(&rows[i], path))
 			return true;
-	return false;
+	return s->python && hb_python__is_library(path);
 }
 
 /* Probes stay while a library is unmapped and mapped again. */
@@ -436,7 +445,7 @@ static void on_mmap(const struct hb_mmap_event *ev, void *arg)
 	m->pid = ev->pid;
 	m->ts = hb_clock__now();
 	hb_session__remap(s, ev->pid, ev->ts, &e);
-	if (e.err && e.err != -ESRCH && may_remark(s))
+	if (e.err && e.err != -ESRCH && hb_session__may_remark(s))
 		hb_warn("pid %u: %s", ev->pid, e.text);
 }
 
@@ -534,6 +543,7 @@ static void on_stack(u32 pid, u32 raw, void *arg)
 		s->cap_stacks = cap;
 	}
 	s->stacks[s->n_stacks++] = (struct stack_key){pid, raw};
+	hb_session_python__seen(s, pid, raw);
 }
 
 int hb_session__subscribe(struct hb_session *s)
@@ -548,5 +558,6 @@ int hb_session__subscribe(struct hb_session *s)
 		err = err ?: hb_collect__subscribe(s->collect, names[i], on_name, s);
 	hb_collect__on_task(s->collect, fill_task, s);
 	hb_collect__on_stack(s->collect, on_stack, s);
-	return err;
+	err = err ?: hb_session_pyfields__subscribe(s);
+	return err ?: hb_session_pycalls__subscribe(s);
 }

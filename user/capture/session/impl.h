@@ -15,6 +15,7 @@
 #include "base/map.h"
 #include "capture/collect/collect.h"
 #include "capture/cost/price.h"
+#include "capture/python/python.h"
 #include "capture/session/bpf.h"
 #include "capture/session/mmap_events.h"
 #include "capture/session/sampling.h"
@@ -24,9 +25,11 @@
 struct proc_state {
 	struct hb_process *p;
 	bool live;
-	u64 since;	 /* probed from then on, monotonic ns */
-	u32 how;	 /* enum hb_how */
-	u64 check_until; /* the arrival check runs until then; 0: none */
+	u64 since;		  /* probed from then on, monotonic ns */
+	u32 how;		  /* enum hb_how */
+	u64 check_until;	  /* the arrival check runs until then; 0: none */
+	struct hb_python *python; /* its interpreters; NULL: not looked for */
+	u64 python_until;	  /* those that have not started up are waited for until then */
 };
 
 struct probed { /* probes attached to one file of one process */
@@ -87,6 +90,10 @@ struct hb_session {
 	int queue_fd;  /* eventfd: queue not empty, or pump_err set */
 
 	struct hb_fd_watch *fd_watch;
+	struct hb_session_python *python;     /* NULL: --python off */
+	struct hb_session_pyfields *pyfields; /* NULL: no fields of objects */
+	struct hb_session_pycalls *pycalls;   /* NULL: no Python calls */
+	struct hb_session_pyevents *pyevents;
 
 	struct stack_key *stacks; /* distinct stacks seen, appended by the pump under collect_lock */
 	u32 n_stacks, cap_stacks;
@@ -133,6 +140,52 @@ void hb_fd_watch__free(struct hb_fd_watch *f);
 int hb_fd_watch__subscribe(struct hb_session *s);
 void hb_fd_watch__handle(struct hb_session *s); /* on the control thread */
 
+/* One more remark on a single process; false when there were too many. */
+bool hb_session__may_remark(struct hb_session *s);
+
+/* ---- python.c ---- */
+
+struct hb_session_python;
+int hb_session_python__begin(struct hb_session *s); /* 0 or -ENOMEM */
+void hb_session_python__free(struct hb_session *s);
+/* Control thread: what interpreters a process has; again after an exec or a new library. */
+void hb_session_python__look(struct hb_session *s, struct proc_state *ps);
+void hb_session_python__fork(struct hb_session *s, u32 parent, u32 child); /* any thread */
+void hb_session_python__tick(struct hb_session *s);
+int hb_session_python__subscribe(struct hb_session *s);
+/* Pump: a stack id that is new. */
+void hb_session_python__seen(struct hb_session *s, u32 pid, u32 raw);
+
+/* Pump: how objects lie in the interpreter of a code object; false when that is none of a known one. */
+struct hb_py_heap;
+bool hb_session_python__heap(struct hb_session *s, u32 pid, u64 code, struct hb_py_heap *out);
+
+struct hb_py_frame {
+	u32 loc;
+	bool entered; /* from C: what called it is a native frame */
+};
+/* At the end: frames of a Python stack, innermost first; at most HB_STACK_DEPTH. */
+u32 hb_session_python__frames(struct hb_session *s, u32 pid, u32 python, struct hb_py_frame *out,
+			      enum hb_stack_state *state);
+void hb_session_python__account(struct hb_session *s);
+/* Pump: the function of a code object, by a look at the process. `mark`: of struct hb_py_function;
+ * 0 when it changed meanwhile. False: it cannot be read. */
+bool hb_session_python__function(struct hb_session *s, u32 pid, u64 code, struct hb_py_place *out, u64 *mark,
+				 bool *qualified);
+
+/* ---- pyevents.c: exceptions, GIL, garbage collections ---- */
+
+struct hb_session_pyevents;
+int hb_session_pyevents__begin(struct hb_session *s, struct hb_error *e);
+void hb_session_pyevents__free(struct hb_session *s);
+/* Control thread: after hb_session_python__look(), and again when more is known of the process. */
+void hb_session_pyevents__look(struct hb_session *s, struct proc_state *ps);
+void hb_session_pyevents__forget(struct hb_session *s, u32 pid);
+void hb_session_pyevents__tick(struct hb_session *s);
+void hb_session_pyevents__detach(struct hb_session *s, u64 deadline);
+/* Records of what was only counted; after the flow has ended. */
+void hb_session_pyevents__account(struct hb_session *s);
+
 /* ---- pricing.c ---- */
 int hb_session__measure_prices(struct hb_session *s); /* fills s->prices; 0 or -errno */
 
@@ -157,6 +210,18 @@ void hb_session__note(struct hb_session *s, enum hb_notelevel level, const char 
 void hb_session__describe(struct hb_session *s);    /* meta facts and notes at the start */
 void hb_session__window_over(struct hb_session *s); /* own CPU so far, at once after the window's end */
 void hb_session__account(struct hb_session *s);	    /* loss, receipt, own cost, at the end */
+
+/* ---- merge.c: one stack of two ---- */
+
+struct hb_native_frame {
+	u32 loc;
+	bool eval;	  /* the interpreter's loop: it stands for Python frames */
+	bool interpreter; /* in the interpreter's own file */
+	bool nowhere;	  /* in no file: code made at run time, or no code at all */
+};
+/* Native and Python frames, innermost first, into locations, outermost first; the number, at most `max`. */
+u32 hb_session__merge(const struct hb_native_frame *native, u32 n_native, const struct hb_py_frame *python,
+		      u32 n_python, u32 *locs, u32 max);
 
 /* ---- names.c ---- */
 /* Names and locations for all stacks seen, until the deadline. The flow has ended: rings are closed here. */

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 struct address {
 	u64 file; /* addresses of one file share it */
 	u64 addr;
@@ -18,8 +20,11 @@ struct address {
 struct names {
 	struct address *list;
 	u32 n, cap;
-	struct hb_map *locs; /* address -> location; 0 until it is looked up */
+	struct hb_map *locs; /* address -> location and flags; 0 until it is looked up */
 };
+#define EVAL	    (1ULL << 32) /* CPython's loop */
+#define INTERPRETER (1ULL << 33) /* in its file */
+#define NOWHERE	    (1ULL << 34) /* in no file */
 
 static u64 key_of(u32 pid, u64 addr)
 {
@@ -59,6 +64,17 @@ static u32 stack_of(struct hb_session *s, u32 raw, u64 addr[HB_STACK_DEPTH], enu
 	return n;
 }
 
+/* The native part of what a STACK member names. */
+static u32 native_of(const struct hb_session *s, u32 raw, u32 *python)
+{
+	struct hb_stack_pair pair = {.native = raw};
+
+	if (raw & HB_STACK_PAIR && !hb_bpf__pair(s->bpf, raw, &pair))
+		pair.native = 0;
+	*python = pair.python;
+	return pair.native;
+}
+
 static u32 owner(u32 pid, u64 addr)
 {
 	return addr >> 63 ? 0 : pid;
@@ -86,7 +102,7 @@ static void note_stack(struct hb_session *s, struct names *n, const struct stack
 {
 	u64 addr[HB_STACK_DEPTH];
 	enum hb_stack_state state;
-	u32 depth = stack_of(s, k->raw, addr, &state);
+	u32 python, depth = stack_of(s, native_of(s, k->raw, &python), addr, &state);
 
 	for (u32 i = 0; i < depth; i++) {
 		u64 at = frame_address(addr, i);
@@ -106,10 +122,27 @@ static int by_file(const void *a, const void *b)
 	return (x->addr > y->addr) - (x->addr < y->addr);
 }
 
-static u32 location(struct hb_session *s, const struct address *a)
+/* By names that CPython has had since 3.6, and those that a linker derives from them. */
+static u64 flags_of(const struct hb_code *code)
+{
+	static const char eval[] = "_PyEval_EvalFrameDefault";
+	const char *file = code->module ? hb_text__basename(code->module) : "";
+	u64 flags = 0;
+
+	if (code->func && strncmp(code->func, eval, sizeof(eval) - 1) == 0)
+		flags |= EVAL;
+	if (hb_python__is_library(file) || strncmp(file, "python", 6) == 0)
+		flags |= INTERPRETER;
+	if (!code->module)
+		flags |= NOWHERE;
+	return flags;
+}
+
+static u64 location(struct hb_session *s, const struct address *a)
 {
 	struct hb_code code = {0};
 	struct hb_loc loc = {.lang = a->pid ? HB_LANG_NATIVE : HB_LANG_KERNEL, .offset = a->addr};
+	u64 flags = a->pid ? NOWHERE : 0;
 	int err = a->pid ? hb_resolve__user(s->resolve, a->pid, a->addr, &code)
 			 : hb_resolve__kernel(s->resolve, a->addr, &code);
 
@@ -117,8 +150,9 @@ static u32 location(struct hb_session *s, const struct address *a)
 		loc.func = code.func ? hb_window_writer__string(s->writer, code.func) : 0;
 		loc.module = code.module ? hb_window_writer__string(s->writer, code.module) : 0;
 		loc.offset = code.offset;
+		flags = a->pid ? flags_of(&code) : 0;
 	}
-	return hb_window_writer__loc(s->writer, &loc);
+	return hb_window_writer__loc(s->writer, &loc) | flags;
 }
 
 static void look_up(struct hb_session *s, struct names *n, u64 deadline)
@@ -128,23 +162,40 @@ static void look_up(struct hb_session *s, struct names *n, u64 deadline)
 		hb_map__put(n->locs, key_of(n->list[i].pid, n->list[i].addr), location(s, &n->list[i]));
 }
 
-/* False when one of its addresses was not looked up. */
-static bool put_stack(struct hb_session *s, const struct names *n, const struct stack_key *k)
+/* Frames, innermost first; -1 when one of its addresses was not looked up. */
+static int native_frames(struct hb_session *s, const struct names *n, u32 pid, u32 raw,
+			 struct hb_native_frame *out, enum hb_stack_state *state)
 {
 	u64 addr[HB_STACK_DEPTH], loc;
-	enum hb_stack_state state;
-	u32 locs[HB_STACK_DEPTH], depth = stack_of(s, k->raw, addr, &state);
+	u32 depth = stack_of(s, raw, addr, state);
 
 	for (u32 i = 0; i < depth; i++) {
 		u64 at = frame_address(addr, i);
 
-		if (!hb_map__get(n->locs, key_of(owner(k->pid, at), at), &loc) || !loc)
-			return false;
-		locs[depth - 1 - i] = (u32)loc;
+		if (!hb_map__get(n->locs, key_of(owner(pid, at), at), &loc) || !(u32)loc)
+			return -1;
+		out[i] = (struct hb_native_frame){(u32)loc, loc & EVAL, loc & INTERPRETER, loc & NOWHERE};
 	}
+	return (int)depth;
+}
+
+/* False when one of its addresses was not looked up. */
+static bool put_stack(struct hb_session *s, const struct names *n, const struct stack_key *k)
+{
+	struct hb_native_frame native[HB_STACK_DEPTH];
+	struct hb_py_frame frames[HB_STACK_DEPTH];
+	u32 locs[2 * HB_STACK_DEPTH], python, n_python = 0, raw = native_of(s, k->raw, &python), depth;
+	enum hb_stack_state state = HB_STACK_WHOLE;
+	int n_native = raw ? native_frames(s, n, k->pid, raw, native, &state) : 0;
+
+	/* Where Python's callers are known, a native walk that ended early has not lost them. */
+	if (python)
+		n_python = hb_session_python__frames(s, k->pid, python, frames, &state);
+	depth = hb_session__merge(native, n_native > 0 ? (u32)n_native : 0, frames, n_python, locs,
+				  2 * HB_STACK_DEPTH);
 	if (depth)
 		hb_window_writer__stack(s->writer, k->pid, k->raw, locs, depth, state);
-	return true;
+	return n_native >= 0;
 }
 
 void hb_session__resolve_stacks(struct hb_session *s, u64 deadline)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "capture/session/impl.h"
+#include "capture/session/pycalls.h"
+#include "capture/session/pyfields.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -115,9 +117,10 @@ static int prepare(struct hb_session *s, struct hb_error *e)
 	s->by_pid = hb_map__new();
 	s->fd_watch = hb_fd_watch__new();
 	s->queue_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	err = hb_session_python__begin(s);
 	if (s->queue_fd < 0)
 		return hb_error__fds(e, "the session", -errno);
-	if (!s->plan || !s->resolve || !s->by_pid || !s->fd_watch)
+	if (err || !s->plan || !s->resolve || !s->by_pid || !s->fd_watch)
 		return hb_error__nomem(e, "the session");
 	return 0;
 }
@@ -143,8 +146,9 @@ static int open_window(struct hb_session *s, struct hb_error *e)
 	s->collect = hb_collect__new(&co, e);
 	if (!s->collect)
 		return e->err;
-	return hb_session__subscribe(s) || hb_fd_watch__subscribe(s) ? hb_error__nomem(e, "subscriptions")
-								     : 0;
+	return hb_session__subscribe(s) || hb_fd_watch__subscribe(s) || hb_session_python__subscribe(s)
+		   ? hb_error__nomem(e, "subscriptions")
+		   : 0;
 }
 
 /* Nothing to probe is a window without accelerator calls; a kernel that lets nothing be probed is no
@@ -217,10 +221,15 @@ static int attach(struct hb_session *s, struct hb_error *e)
 	s->attach = hb_attach__new(&ops);
 	if (!s->attach)
 		return hb_error__nomem(e, "links");
+	err = hb_session_pyevents__begin(s, e);
+	if (err)
+		return err;
 	/* Before the target's own probes, so that its first calls are not measured with ours. */
 	unpriced = hb_session__measure_prices(s) != 0;
 	t = hb_clock__now();
-	err = attach_targets(s, e);
+	err = hb_session_pyfields__begin(s, e);
+	err = err ? err : hb_session_pycalls__begin(s, e);
+	err = err ? err : attach_targets(s, e);
 	s->attach_ns = hb_clock__now() - t;
 	if (err)
 		return err;
@@ -328,6 +337,8 @@ static void control(struct hb_session *s, const volatile int *stop, hb_progress_
 		tick = now;
 		hb_session__check_live(s);
 		hb_arrival__tick(s, false);
+		hb_session_python__tick(s);
+		hb_session_pyevents__tick(s);
 		report_progress(s, fn, arg);
 		if (now - flush >= FLUSH_NS) {
 			flush = now;
@@ -347,8 +358,10 @@ static void detach(struct hb_session *s)
 		hb_bpf__clear_targets(s->bpf);
 	hb_sampling__free(s->sampling);
 	s->sampling = NULL;
+	hb_session_pycalls__detach(s, t + DETACH_NS);
 	if (s->attach)
 		hb_attach__detach(s->attach, t + DETACH_NS);
+	hb_session_pyevents__detach(s, t + DETACH_NS);
 	if (s->bpf)
 		hb_bpf__detach_events(s->bpf);
 	s->detach_ns = hb_clock__now() - t;
@@ -382,6 +395,7 @@ int hb_session__run(struct hb_session *s, const volatile int *stop, hb_progress_
 	detach(s);
 	hb_pump__stop(s);
 	end_at_cut(s);
+	hb_session_pyevents__account(s);
 	resolve_until = hb_clock__now() + (*stop >= 2 ? 0 : RESOLVE_NS);
 	hb_session__resolve_stacks(s, resolve_until);
 	hb_session__account(s);
@@ -417,13 +431,19 @@ void hb_session__free(struct hb_session *s)
 	hb_collect__free(s->collect);
 	hb_mmap_events__free(s->mmaps);
 	hb_attach__free(s->attach);
+	hb_session_pyevents__free(s);
 	hb_bpf__free(s->bpf);
 	hb_resolve__free(s->resolve);
 	hb_plan__free(s->plan);
 	hb_tables__free(s->tables);
 	hb_target_lock__release(s->lock);
-	for (u32 i = 0; i < s->n_procs; i++)
+	for (u32 i = 0; i < s->n_procs; i++) {
 		hb_process__free(s->procs[i].p);
+		hb_python__free(s->procs[i].python);
+	}
+	hb_session_pyfields__free(s);
+	hb_session_pycalls__free(s);
+	hb_session_python__free(s);
 	hb_map__free(s->by_pid);
 	hb_fd_watch__free(s->fd_watch);
 	if (s->queue_fd >= 0)

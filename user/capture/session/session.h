@@ -8,8 +8,13 @@
 
 #include "base/error.h"
 #include "capture/probes/probes.h"
+#include "capture/python/pattern.h"
 #include "capture/target/target.h"
 
+enum hb_python_mode { HB_PYTHON_OFF, HB_PYTHON_STACKS, HB_PYTHON_CALLS };
+enum hb_py_hook_mode { HB_PY_HOOK_OFF, HB_PY_HOOK_EVAL_FRAME, HB_PY_HOOK_FORCED };
+/* What is kept of exceptions' messages; off: no exceptions at all. */
+enum hb_exceptions { HB_EXCEPTIONS_OFF, HB_EXCEPTIONS_TYPES, HB_EXCEPTIONS_HASH, HB_EXCEPTIONS_TEXT };
 enum hb_syscalls { HB_SYSCALLS_NONE, HB_SYSCALLS_BLOCKING, HB_SYSCALLS_ALL };
 
 struct hb_session_opts {
@@ -19,12 +24,32 @@ struct hb_session_opts {
 	bool force;
 	enum hb_layers layers;
 	enum hb_syscalls syscalls;
-	const char *const *probe_files; /* --probes, NULL-terminated; NULL: none */
-	unsigned freq;			/* CPU samples per second and CPU; 0 = off */
-	u64 buffer;			/* bytes of one ring */
-	u64 max_size;			/* bytes of the window file; 0 = unlimited */
-	bool single;			/* force single uprobes (tests both paths) */
+	enum hb_python_mode python;
+	const struct hb_py_pattern
+	    *calls; /* functions whose calls are recorded; none: all, with HB_PYTHON_CALLS */
+	u32 n_calls;
+	const struct hb_py_field *fields; /* fields of objects, read in calls of their functions */
+	u32 n_fields;
+	bool capture_strings; /* texts of fields, not only hashes */
+	enum hb_py_hook_mode py_hook;
+	enum hb_exceptions exceptions;
+	u32 stacks_every[HB_CLASS_COUNT]; /* Python stack with every n-th call of a class; 0: none */
+	const char *const *probe_files;	  /* --probes, NULL-terminated; NULL: none */
+	unsigned freq;			  /* CPU samples per second and CPU; 0 = off */
+	u64 buffer;			  /* bytes of one ring */
+	u64 max_size;			  /* bytes of the window file; 0 = unlimited */
+	bool single;			  /* force single uprobes (tests both paths) */
 };
+
+static inline bool hb_session__wants_calls(const struct hb_session_opts *o)
+{
+	return o->python == HB_PYTHON_CALLS || (o->python != HB_PYTHON_OFF && (o->n_calls || o->n_fields));
+}
+
+static inline bool hb_session__wants_all_calls(const struct hb_session_opts *o)
+{
+	return o->python == HB_PYTHON_CALLS && !o->n_calls;
+}
 
 /* What went on, for progress lines; called about 5 times a second on the session's thread. */
 struct hb_progress {

@@ -252,6 +252,37 @@ bool hb_elf__has_symtab(const struct hb_elf *f)
 	return f->has_symtab;
 }
 
+#define PAGE 4096
+
+bool hb_elf__vaddr(const struct hb_elf *f, u64 offset, u64 *vaddr)
+{
+	for (u32 i = 0; i < f->n_segs; i++) {
+		const struct hb_segment *s = &f->segs[i];
+		u64 begin = s->offset & ~(u64)(PAGE - 1);
+
+		/* The code: what lies on the same page of the file belongs to several segments. */
+		if (s->exec && offset >= begin && offset - begin < s->filesz + (s->offset - begin)) {
+			*vaddr = s->vaddr - s->offset + offset;
+			return true;
+		}
+	}
+	return false;
+}
+
+bool hb_elf__section(const struct hb_elf *f, const char *name, u64 *vaddr, u64 *size)
+{
+	GElf_Shdr sh;
+
+	for (Elf_Scn *s = next_section(f, NULL, &sh); s; s = next_section(f, s, &sh)) {
+		if (!sh.sh_addr || strcmp(section_name(f, &sh), name) != 0)
+			continue;
+		*vaddr = sh.sh_addr;
+		*size = sh.sh_size;
+		return true;
+	}
+	return false;
+}
+
 static bool dynamic_needs(const struct hb_elf *f, Elf_Scn *scn, const GElf_Shdr *sh, const char *glob)
 {
 	Elf_Data *d = elf_getdata(scn, NULL);

@@ -8,6 +8,7 @@
 #ifndef HB_SYMBOLS_H
 #define HB_SYMBOLS_H
 
+#include "base/demangle.h"
 #include "base/error.h"
 #include "schema/schema.h"
 
@@ -23,6 +24,25 @@ void hb_elf__close(struct hb_elf *f);
 const char *hb_elf__build_id(const struct hb_elf *f);
 bool hb_elf__has_symtab(const struct hb_elf *f); /* .symtab, not only .dynsym: not stripped */
 /* x86-64 EM_X86_64; a 32-bit file is refused by open with its own sentence. */
+
+/* Virtual address of what lies at a file offset, as the loader maps it (a mapping's begin may lie up to a
+ * page before its segment); false when the file has no such place. */
+bool hb_elf__vaddr(const struct hb_elf *f, u64 offset, u64 *vaddr);
+/* Virtual address and size of a section; false when there is none. */
+bool hb_elf__section(const struct hb_elf *f, const char *name, u64 *vaddr, u64 *size);
+
+/* A static tracepoint (USDT). */
+struct hb_usdt {
+	u64 offset;    /* in the file */
+	u64 counter;   /* in the file: what turns it on; 0: always on */
+	char args[96]; /* "-4@112(%rsp) 8@%rax" */
+};
+/* The n-th place of that name, from 0; false when there is none. */
+bool hb_elf__usdt(const struct hb_elf *f, const char *provider, const char *name, unsigned nth,
+		  struct hb_usdt *out);
+/* Where the first argument is: in a register (which word of struct pt_regs), or, `deref`, in memory `disp`
+ * bytes from where it points. False when it is none of these. */
+bool hb_usdt__place(const char *args, unsigned *reg, bool *deref, int *disp);
 
 /* A DT_NEEDED entry whose name matches the glob, e.g. "libcudart*". */
 bool hb_elf__needs(const struct hb_elf *f, const char *glob);
@@ -75,10 +95,6 @@ bool hb_elf__at(const struct hb_elf *f, u64 offset, struct hb_sym *out);
 /* True when rsp points at the return address at this file offset, i.e. it is a function's very first
  * instruction (endbr64 included) so a return probe there is sound. */
 bool hb_elf__is_entry(const struct hb_elf *f, u64 offset);
-
-/* Name for people: C++ and Rust demangled into buf (without parameters) when it is mangled, else the name
- * itself. A hostile name costs bounded time and memory: what would be longer than buf stays mangled. */
-const char *hb_demangle(const char *name, char *buf, size_t size);
 
 /* ---- kernel symbols ---- */
 struct hb_ksyms;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#include "capture/symbols/symbols.h"
+#include "base/demangle.h"
 
 #include <setjmp.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <libiberty/demangle.h>
 
@@ -45,5 +47,21 @@ const char *hb_demangle(const char *name, char *buf, size_t size)
 	if (!demangle(name, &o))
 		return name;
 	buf[o.n] = 0;
+	return buf;
+}
+
+const char *hb_demangle__type(const char *name, char *buf, size_t size)
+{
+	static const char of[] = "typeinfo name for ";
+	char full[256], text[512];
+	const char *s;
+
+	if (strlen(name) + sizeof("_ZTS") > sizeof(full))
+		return name;
+	snprintf(full, sizeof(full), "_ZTS%s", name);
+	s = hb_demangle(full, text, sizeof(text));
+	if (strncmp(s, of, sizeof(of) - 1) != 0)
+		return name;
+	snprintf(buf, size, "%.*s", (int)size - 1, s + sizeof(of) - 1);
 	return buf;
 }

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Python stacks: on every CPython here, what a window shows at a call, at a sleep and in a CPU sample is what the program's own
+look at its stack says: function, file and line of every frame."""
+import glob
+import json
+import os
+import re
+import subprocess
+
+import pytest
+
+from lib import paths
+from lib.exact import lost
+from lib.tool import OK, USAGE
+
+PROGRAM = paths.source("tests", "workloads", "python", "stacks.py")
+CUDART = paths.built("sim", "libcudart.so.13")
+NAP_NS = 10_000_000  # sleeps of the program itself are longer
+
+
+def interpreters():
+    """{name: path} of the CPythons on this machine, one a version and build."""
+    found = {}
+    for path in sorted(glob.glob("/root/.pyenv/versions/3.*/bin/python") + glob.glob("/usr/bin/python3.*")):
+        name = re.search(r"3\.\d+(\.\d+)?", path).group(0)
+        if not path.endswith("config") and int(name.split(".")[1]) >= 8 and os.access(path, os.X_OK):
+            found[("pyenv-" if "pyenv" in path else "system-") + name] = path
+    return found
+
+
+PYTHONS = interpreters()
+each_python = pytest.mark.parametrize("python", PYTHONS.values(), ids=PYTHONS.keys())
+any_python = list(PYTHONS.values())[-1:] or ["python3"]
+
+
+def python_frames(record):
+    """Python's part of a stack, outermost first; what is native lies within."""
+    return tuple((f["f"], f.get("file"), f.get("line")) for f in record.get("stack", ()) if f["lang"] == "py")
+
+
+def truth_of(target, kind):
+    return {tuple(tuple(f) for f in stack) for stack in json.loads(target.output().splitlines()[0])[kind]}
+
+
+def text(stacks):
+    return "\n".join(" > ".join(f"{f}({os.path.basename(file or '?')}:{line})" for f, file, line in s) for s in sorted(stacks, key=str))
+
+
+def assert_same(seen, truth):
+    assert seen == truth, f"not in the truth:\n{text(seen - truth)}\nnot in the window:\n{text(truth - seen)}"
+
+
+def sleeps(window):
+    """Sleeps that time.sleep() made: by itself or, up to 3.10, in select()."""
+    return [r for r in window.of("offcpu") if r["state"] == "S" and r["dur"] >= NAP_NS and
+            r.get("syscall") in ("clock_nanosleep", "select", "pselect6") and not r.get("before")]
+
+
+@each_python
+def test_stacks_equal_the_programs_own(hb, start, python):
+    target = start([python, PROGRAM, CUDART], ready="ready")
+    path, result = hb.trace("-p", target.pid, duration="3s")
+    window = hb.window(path)
+    naps = sleeps(window)
+    assert_same({python_frames(r) for r in naps}, truth_of(target, "sleep"))
+    calls = window.of("accel", name="cudaDeviceSynchronize")
+    assert_same({python_frames(r) for r in calls}, truth_of(target, "call"))
+    for cause in ("python_truncated", "python_unreadable", "python_unresolved", "stack_full"):
+        assert window.loss[cause] == 0, window.loss["rows"]
+    assert "no Python stacks" not in result.err
+
+
+@each_python
+def test_samples_equal_the_programs_own(hb, start, python):
+    target = start([python, PROGRAM, CUDART, "burn"], ready="ready")
+    path, _ = hb.trace("-p", target.pid, duration="2s")
+    samples = [r for r in hb.window(path).of("sample") if r["tid"] == target.pid]
+    assert len(samples) > 20
+    assert_same({python_frames(r) for r in samples}, truth_of(target, "burn"))
+    # What the interpreter was at is below.
+    assert any(r["stack"][-1]["lang"] == "native" for r in samples)
+    folded = path + ".folded"
+    hb.run("export", path, "--format", "folded", "-o", folded, code=OK)
+    with open(folded, encoding="utf-8") as f:
+        assert re.search(r";main \(stacks\.py:\d+\);(Spinner\.)?spin \(stacks\.py:\d+\)", f.read())

@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""Python stacks where something is odd: frames that are broken on purpose, functions that vanish, children, other places of the
+thread state; and the switches."""
+import collections
+import re
+import subprocess
+
+import pytest
+
+from lib import paths
+from lib.tool import OK, USAGE
+from test_python import CUDART, PROGRAM, PYTHONS, assert_same, each_python, python_frames, sleeps, truth_of
+
+def version_key(name):
+    return [int(n) for n in re.findall(r"\d+", name)]
+
+
+ORDERED = [PYTHONS[name] for name in sorted(PYTHONS, key=version_key)] or ["python3"]
+OLDEST, NEWEST = ORDERED[0], ORDERED[-1]
+
+
+def workload(name):
+    return paths.source("tests", "workloads", "python", name)
+
+
+NAP_WITH = """#include <stdint.h>
+#include <unistd.h>
+void nap_with(uint64_t at, uint64_t value, unsigned us)
+{
+	volatile uint64_t *word = (void *)at;
+	uint64_t kept = *word;
+	*word = value;
+	usleep(us);
+	*word = kept;
+}"""
+
+
+@each_python
+def test_broken_frames(hb, start, compile_c, python):
+    """Loops, addresses of nothing and of the kernel: a bounded stack, counted, and both go on."""
+    target = start([python, workload("hostile.py"), compile_c("nap.so", NAP_WITH, "-shared", "-fPIC")], ready="ready")
+    path, _ = hb.trace("-p", target.pid, duration="2s")
+    assert target.running()
+    window = hb.window(path)
+    naps = [r for r in window.of("offcpu") if r["state"] == "S" and r["dur"] > 10_000_000 and not r.get("before")]
+    assert len(naps) > 24
+    # The inner frames are right in all of them where the frame itself was not broken.
+    inner = collections.Counter(python_frames(r)[-1][0] for r in naps if python_frames(r))
+    assert inner["broken_caller"] > len(naps) // 5 and inner["whole"] > len(naps) // 3, inner
+    assert all([f for f, _, _ in python_frames(r)] == ["<module>", "main", "caller", "whole"] for r in naps
+               if python_frames(r)[-1:] and python_frames(r)[-1][0] == "whole")
+    assert window.loss["python_truncated"] > 0 and window.loss["python_unreadable"] > 0
+    assert all(len(r["stack"]) <= 254 for r in naps if "stack" in r)
+    assert {r.get("stack_state") for r in naps} >= {"truncated", "broken"}
+
+
+@each_python
+def test_functions_that_vanish(hb, start, python):
+    """Each is called by its own name, though many lay at one address."""
+    target = start([python, workload("short_lived.py")], ready="ready")
+    path, _ = hb.trace("-p", target.pid, duration="2s")
+    window = hb.window(path)
+    naps = sleeps(window)
+    names = [python_frames(r)[-1][:2] for r in naps if python_frames(r)]
+    assert len(names) > 50
+    named = [n for n in names if re.match(r"made_\d{6}$", n[0])]
+    # Function and file of one another, none twice, in order.
+    assert [int(f[5:]) for f, _ in named] == [int(re.sub(r"\D", "", file)) for _, file in named]
+    numbers = [int(f[5:]) for f, _ in named]
+    assert len(set(numbers)) == len(numbers) and numbers == sorted(numbers)
+    # Those that were gone before they were read are counted, not called by the name of another.
+    missing = len(names) - len(named)
+    assert (window.loss["python_unresolved"] > 0) == (missing > 0)
+    print(f"{len(named)} of {len(names)} named")
+
+
+def test_children(hb, start):
+    """Forked ones have their parent's interpreter from the begin, those that exec the new one's."""
+    target = start([NEWEST, workload("family.py"), OLDEST], ready="ready")
+    path, _ = hb.trace("-p", target.pid, duration="3s")
+    window = hb.window(path)
+    by_function = {}
+    for r in sleeps(window):
+        if python_frames(r):
+            by_function.setdefault(python_frames(r)[-1][0], set()).add(r["pid"])
+    assert {"in_child", "in_short_child", "in_other"} <= set(by_function), by_function
+    assert len(by_function["in_child"]) >= 2 and target.pid not in by_function["in_child"]
+
+
+def test_thread_state_behind_a_pointer(hb, start, compile_c, tmp_path):
+    """A program that has used up the first keys of the C library: the thread state lies behind a pointer."""
+    lib = compile_c("keys.so", "#include <pthread.h>\n__attribute__((constructor)) static void all(void)"
+                    "{ pthread_key_t k; for (int i = 0; i < 40; i++) pthread_key_create(&k, 0); }", "-shared", "-fPIC")
+    target = start([NEWEST, PROGRAM, CUDART], env={"LD_PRELOAD": lib}, ready="ready")
+    told = hb.run("probes", "check", "-p", target.pid, code=OK).out
+    assert re.search(r"Python 3\.\d+.*stacks work.*thread state at \+0x[0-9a-f]+, then \+0x", told), told
+    path, _ = hb.trace("-p", target.pid, duration="3s")
+    assert_same({python_frames(r) for r in sleeps(hb.window(path))}, truth_of(target, "sleep"))
+
+
+def test_started_within_the_window(hb, start):
+    """An interpreter that is not up when its program begins is looked at again."""
+    target = start(["sh", "-c", f"sleep 1; exec {NEWEST} -c 'import time\ndef late(): time.sleep(0.05)\nwhile 1: late()'"])
+    path, _ = hb.trace("-p", target.pid, duration="3s")
+    assert any(python_frames(r)[-1:] and python_frames(r)[-1][0] == "late" for r in sleeps(hb.window(path)))
+
+
+def test_off_and_thinned(hb, start):
+    target = start([NEWEST, PROGRAM, CUDART], ready="ready")
+    path, _ = hb.trace("-p", target.pid, "--python", "off", duration="1s")
+    window = hb.window(path)
+    assert not any(python_frames(r) for r in window.rows) and window.of("accel")
+    path, _ = hb.trace("-p", target.pid, "--stacks-every", "sync=4", duration="2s")
+    calls = hb.window(path).of("accel", name="cudaDeviceSynchronize")
+    share = sum(bool(python_frames(r)) for r in calls) / len(calls)
+    assert 0.15 < share < 0.35
+    path, _ = hb.trace("-p", target.pid, "--stacks-every", "all=0", duration="1s")
+    window = hb.window(path)
+    assert not any(python_frames(r) for r in window.of("accel")) and any(python_frames(r) for r in window.of("offcpu"))
+
+
+@pytest.mark.parametrize("args, says", [(["--python", "x"], "off, stacks"),
+                                        (["--stacks-every", "launch"], "launch=10"), (["--stacks-every", "x=1"], "launch=10"),
+                                        (["--stacks-every", "copy=-1"], "launch=10")])
+def test_switches_that_are_refused(tool, args, says):
+    result = tool.run("trace", "-p", "1", *args, code=USAGE)
+    assert len(result.sentences()) == 1 and says in result.sentences()[0]
+
+
+@each_python
+def test_probes_check_tells_the_version(hb, start, python):
+    target = start([python, PROGRAM, CUDART], ready="ready")
+    version = subprocess.run([python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"], stdout=subprocess.PIPE,
+                             text=True, timeout=20, check=True).stdout.strip()
+    told = hb.run("probes", "check", "-p", target.pid, code=OK).out
+    assert re.search(rf"Python {re.escape(version)}\S* in /.*: stacks work, also without the GIL", told), told
+
+
+def test_subinterpreters(hb, start):
+    """Threads of other interpreters of the process."""
+    code = ("import threading, time\ntry:\n import _interpreters as sub\nexcept ImportError:\n import _xxsubinterpreters as sub\n"
+            "src = 'import time\\ndef in_sub(): time.sleep(0.03)\\nwhile True: in_sub()'\n"
+            "def run():\n i = sub.create()\n (getattr(sub, 'exec', None) or sub.run_string)(i, src)\n"
+            "threading.Thread(target=run, daemon=True).start()\ntime.sleep(0.5)\nprint('ready', flush=True)\ntime.sleep(60)\n")
+    target = start([NEWEST, "-c", code], ready="ready")
+    path, _ = hb.trace("-p", target.pid, duration="1s")
+    assert any(python_frames(r)[-1:] and python_frames(r)[-1][0] == "in_sub" for r in sleeps(hb.window(path)))
