@@ -475,3 +475,13 @@ assert rt.cudaStreamQuery(None) == 600                # the legacy stream waits 
 assert rt.cudaStreamQuery(free) == 0
 assert rt.cudaStreamSynchronize_ptsz(None) == 0 and rt.cudaStreamQuery(None) == 0
 """, HB_SIM_COSTS="kernel_ns=300000000")
+
+
+def test_laying_that_was_interrupted_between_its_two_names_is_undone(tmp_path):
+    lib = tmp_path / "a venv" / "lib" / "python3.11" / "site-packages" / "nvidia" / "cuda_runtime" / "lib"
+    lib.mkdir(parents=True)
+    (tmp_path / "a venv" / "pyvenv.cfg").write_text("")
+    (lib / "libcudart.so.12").write_bytes(b"the wheel's")
+    os.link(lib / "libcudart.so.12", lib / "libcudart.so.12.real")
+    subprocess.run([sys.executable, os.path.join(simlib.ROOT, "tests", "sim", "lay"), str(tmp_path / "a venv"), "--undo"], check=True)
+    assert os.listdir(lib) == ["libcudart.so.12"] and (lib / "libcudart.so.12").read_bytes() == b"the wheel's"
