@@ -43,7 +43,7 @@ def assert_equal_to_truth(hb, engine, path, window):
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-@pytest.mark.deadline(400)
+@pytest.mark.deadline(700)
 def test_attached_before_the_load(hb, engine, name):
     path, running = hb.open("-p", engine.pid, "-d", "12s")
     answers = engine.load(requests=12).wait(60)
@@ -60,7 +60,7 @@ def test_attached_before_the_load(hb, engine, name):
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-@pytest.mark.deadline(400)
+@pytest.mark.deadline(700)
 def test_attached_under_load(hb, engine, name):
     client = engine.load(seconds=240)
     wait_for(lambda: client.answered() > 4, 60, "the first answers")
@@ -73,7 +73,7 @@ def test_attached_under_load(hb, engine, name):
 
 
 @pytest.mark.parametrize("name", GRAPHS[:1])
-@pytest.mark.deadline(400)
+@pytest.mark.deadline(700)
 def test_launches_are_told_apart(hb, engine, name, tmp_path):
     """Graph launches, eager launches through the runtime, those of cuBLAS, and those of compiled code through the driver."""
     table = tmp_path / "cublas.tbl"
@@ -90,7 +90,7 @@ def test_launches_are_told_apart(hb, engine, name, tmp_path):
 
 
 @pytest.mark.parametrize("name", GRAPHS[:1])
-@pytest.mark.deadline(400)
+@pytest.mark.deadline(700)
 def test_kill_of_the_tool_leaves_the_server_answering(tool, engine, name, _bpf_refused):
     if _bpf_refused:
         pytest.skip(_bpf_refused)

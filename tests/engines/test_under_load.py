@@ -15,7 +15,7 @@ def here():
 
 
 @pytest.mark.parametrize("name", here())
-@pytest.mark.deadline(600)
+@pytest.mark.deadline(900)
 def test_answers_everything(stage, name):
     e = stage.get(name)
     before = len(e.step_rows())

@@ -44,6 +44,7 @@
 	C(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, 903)                                                          \
 	C(CUDA_ERROR_STREAM_CAPTURE_UNJOINED, 904)                                                           \
 	C(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, 906)                                                           \
+	C(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, 908)                                                       \
 	C(CUDA_ERROR_CAPTURED_EVENT, 907)                                                                    \
 	C(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, 910)                                                         \
 	C(CUDA_ERROR_UNKNOWN, 999)                                                                           \

@@ -357,6 +357,49 @@ assert codes == [900, 0] and launch(s) == 0 and rt.cudaStreamEndCapture(s, C.byr
 """)
 
 
+@pytest.mark.parametrize("mode", [0, 1, 2])
+def test_a_capture_in_another_thread(mode):
+    run(GRAPH + """
+mode = %d
+s, p = stream(), P()
+def elsewhere(f):
+    codes = []
+    w = threading.Thread(target=lambda: codes.append(f())); w.start(); w.join()
+    return codes[0]
+assert rt.cudaStreamBeginCapture(s, mode) == 0 and elsewhere(lambda: launch(s)) == 0
+assert elsewhere(lambda: rt.cudaStreamEndCapture(s, C.byref(p))) == (0 if mode == 2 else 908)
+assert mode == 2 or rt.cudaStreamEndCapture(s, C.byref(p)) == 0
+assert rt.cudaMalloc(C.byref(p), S(8)) == 0 and elsewhere(lambda: rt.cudaMalloc(C.byref(p), S(8))) == 0
+# A stream that goes while it captures takes the capture along.
+assert rt.cudaStreamBeginCapture(s, mode) == 0 and launch(s) == 0 and rt.cudaStreamDestroy(s) == 0
+assert rt.cudaMalloc(C.byref(p), S(8)) == 0 and elsewhere(lambda: rt.cudaMalloc(C.byref(p), S(8))) == 0
+# The legacy stream would have to wait for a stream that captures, unless that is a non-blocking one.
+b = out(rt.cudaStreamCreateWithFlags, 0); s = stream()
+assert rt.cudaStreamBeginCapture(s, mode) == 0 and launch(None) == 0 and rt.cudaStreamEndCapture(s, C.byref(p)) == 0
+for use in (launch, rt.cudaStreamQuery, rt.cudaStreamSynchronize):
+    assert rt.cudaStreamBeginCapture(b, mode) == 0 and use(None) == 906 and rt.cudaStreamEndCapture(b, C.byref(p)) == 901
+""" % mode)
+
+
+def test_objects_destroyed_while_other_threads_use_them():
+    run(GRAPH + """
+streams = [stream() for i in range(4)]
+stop, bad = [], set()
+def use(i):
+    while not stop:
+        bad.add(launch(streams[i])); bad.add(rt.cudaStreamSynchronize(streams[i])); bad.add(rt.cudaStreamQuery(streams[i]))
+def churn(i):
+    while not stop:
+        old, streams[i] = streams[i], stream()
+        bad.add(rt.cudaStreamDestroy(old))
+threads = [threading.Thread(target=f, args=(i,)) for i in range(4) for f in (use, churn)]
+for t in threads: t.start()
+time.sleep(1); stop.append(1)
+for t in threads: t.join()
+assert bad <= {0, 400, 600}, bad
+""", HB_SIM_COSTS="launch_ns=0,kernel_ns=0")
+
+
 def test_what_a_capture_waits_for():
     run(GRAPH + """
 lib = C.CDLL(LIB + "/libcudart.so.12")
@@ -432,3 +475,13 @@ assert rt.cudaStreamQuery(None) == 600                # the legacy stream waits 
 assert rt.cudaStreamQuery(free) == 0
 assert rt.cudaStreamSynchronize_ptsz(None) == 0 and rt.cudaStreamQuery(None) == 0
 """, HB_SIM_COSTS="kernel_ns=300000000")
+
+
+def test_laying_that_was_interrupted_between_its_two_names_is_undone(tmp_path):
+    lib = tmp_path / "a venv" / "lib" / "python3.11" / "site-packages" / "nvidia" / "cuda_runtime" / "lib"
+    lib.mkdir(parents=True)
+    (tmp_path / "a venv" / "pyvenv.cfg").write_text("")
+    (lib / "libcudart.so.12").write_bytes(b"the wheel's")
+    os.link(lib / "libcudart.so.12", lib / "libcudart.so.12.real")
+    subprocess.run([sys.executable, os.path.join(simlib.ROOT, "tests", "sim", "lay"), str(tmp_path / "a venv"), "--undo"], check=True)
+    assert os.listdir(lib) == ["libcudart.so.12"] and (lib / "libcudart.so.12").read_bytes() == b"the wheel's"

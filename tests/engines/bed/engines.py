@@ -71,7 +71,7 @@ class Answers:
 class Engine:
     """A running engine. pid: its first process, from which all others descend."""
 
-    def __init__(self, name, folder, truth=True, env=None, timeout=240):
+    def __init__(self, name, folder, truth=True, env=None, timeout=420):
         self.name, self.kind, self.folder = name, NAMES[name], str(folder)
         os.makedirs(self.folder, exist_ok=True)
         self.truth = os.path.join(self.folder, "truth") if truth is True else truth

@@ -17,6 +17,25 @@ CUresult hb_event__create(u32 flags, struct hb_event **out)
 	return CUDA_SUCCESS;
 }
 
+/* With the lock held: another thread may have destroyed it since its handle was looked at. */
+static bool gone(const struct hb_event *e)
+{
+	return e->obj.kind != HB_EVENT;
+}
+
+CUresult hb_event__destroy(struct hb_event *e)
+{
+	CUresult r = CUDA_SUCCESS;
+
+	hb_lock();
+	if (gone(e))
+		r = CUDA_ERROR_INVALID_HANDLE;
+	else
+		hb_handle__free(e);
+	hb_unlock();
+	return r;
+}
+
 CUresult hb_event__record(struct hb_event *e, struct hb_stream *s)
 {
 	struct hb_work w = {.op = HB_OP_EVENT, .cost = hb_costs.event_ns};
@@ -25,6 +44,10 @@ CUresult hb_event__record(struct hb_event *e, struct hb_stream *s)
 	if (r)
 		return r;
 	hb_lock();
+	if (s->obj.kind != HB_STREAM || gone(e)) {
+		hb_unlock();
+		return CUDA_ERROR_INVALID_HANDLE;
+	}
 	e->recorded = true;
 	e->capture = s->capture;
 	e->capture_id = s->capture_id;
@@ -44,7 +67,9 @@ CUresult hb_event__query(struct hb_event *e)
 	u64 now = hb_now();
 
 	hb_lock();
-	if (e->capture)
+	if (gone(e))
+		r = CUDA_ERROR_INVALID_HANDLE;
+	else if (e->capture)
 		r = CUDA_ERROR_CAPTURED_EVENT;
 	else
 		r = hb_moment__passed(&e->when, now) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
@@ -54,17 +79,20 @@ CUresult hb_event__query(struct hb_event *e)
 
 CUresult hb_event__sync(struct hb_event *e)
 {
+	CUresult r = CUDA_SUCCESS;
 	struct hb_moment m;
-	bool captured;
 
 	hb_lock();
 	m = e->when;
-	captured = e->capture != NULL;
-	if (hb_fault__on(HB_FAULT_BLOCKING_D2H) && !captured && hb_ctx__current())
+	if (gone(e))
+		r = CUDA_ERROR_INVALID_HANDLE;
+	else if (e->capture)
+		r = CUDA_ERROR_CAPTURED_EVENT;
+	else if (hb_fault__on(HB_FAULT_BLOCKING_D2H) && hb_ctx__current())
 		hb_stream__plant(hb_ctx__current()->legacy, &m);
 	hb_unlock();
-	if (captured)
-		return CUDA_ERROR_CAPTURED_EVENT;
+	if (r)
+		return r;
 	hb_moment__wait(&m, e->flags & CU_EVENT_BLOCKING_SYNC ? CU_CTX_SCHED_BLOCKING_SYNC : 0);
 	hb_operation__synced();
 	return CUDA_SUCCESS;
@@ -72,16 +100,21 @@ CUresult hb_event__sync(struct hb_event *e)
 
 CUresult hb_event__elapsed(float *ms, struct hb_event *a, struct hb_event *b)
 {
-	u64 ta, tb, now = hb_now();
+	u64 ta = 0, tb = 0, now = hb_now();
+	CUresult r = CUDA_SUCCESS;
 
 	if (!ms)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!a->recorded || !b->recorded || ((a->flags | b->flags) & CU_EVENT_DISABLE_TIMING))
-		return CUDA_ERROR_INVALID_HANDLE;
-	if (!hb_moment__known(&a->when, &ta) || !hb_moment__known(&b->when, &tb) || ta > now || tb > now)
-		return CUDA_ERROR_NOT_READY;
-	*ms = (float)(((double)tb - (double)ta) / 1e6);
-	return CUDA_SUCCESS;
+	hb_lock();
+	if (gone(a) || gone(b) || !a->recorded || !b->recorded ||
+	    ((a->flags | b->flags) & CU_EVENT_DISABLE_TIMING))
+		r = CUDA_ERROR_INVALID_HANDLE;
+	else if (!hb_moment__known(&a->when, &ta) || !hb_moment__known(&b->when, &tb) || ta > now || tb > now)
+		r = CUDA_ERROR_NOT_READY;
+	hb_unlock();
+	if (!r)
+		*ms = (float)(((double)tb - (double)ta) / 1e6);
+	return r;
 }
 
 /* An event recorded in a capturing stream takes the waiting stream into that capture. */
@@ -106,7 +139,9 @@ CUresult hb_stream__wait_event(struct hb_stream *s, struct hb_event *e)
 
 	hb_lock();
 	g = hb_handle__get(e->capture, HB_GRAPH);
-	if (g && g->capture_id && g->capture_id == e->capture_id)
+	if (s->obj.kind != HB_STREAM || gone(e))
+		r = CUDA_ERROR_INVALID_HANDLE; /* another thread destroyed it just now */
+	else if (g && g->capture_id && g->capture_id == e->capture_id)
 		r = join_capture(s, e);
 	else if (e->recorded && !e->capture)
 		hb_moment__join(&s->tail, &e->when);

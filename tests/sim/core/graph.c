@@ -3,6 +3,7 @@
 #include <string.h>
 #include "fault.h"
 #include "sim.h"
+#include "truth.h"
 
 CUresult hb_graph__create(struct hb_graph **g)
 {
@@ -159,14 +160,20 @@ CUresult hb_graph__update(struct hb_exec *x, struct hb_graph *g)
 
 CUresult hb_exec__destroy(struct hb_exec *x)
 {
-	if (x->nodes)
-		free_nodes(x->nodes, x->n);
-	free(x->ends);
-	x->nodes = NULL;
-	x->ends = NULL;
-	x->n = 0;
-	hb_kept__drop(&x->kept);
+	struct hb_exec old;
+
+	hb_lock();
+	if (x->obj.kind != HB_EXEC) {
+		hb_unlock();
+		return CUDA_ERROR_INVALID_HANDLE;
+	}
+	old = *x;
 	hb_handle__free(x);
+	hb_unlock();
+	if (old.nodes)
+		free_nodes(old.nodes, old.n);
+	free(old.ends);
+	hb_kept__drop(&old.kept);
 	return CUDA_SUCCESS;
 }
 
@@ -231,8 +238,12 @@ CUresult hb_exec__launch(struct hb_exec *x, struct hb_stream *s)
 	u64 now;
 
 	hb_lock();
-	if (s->capture) {
+	if (s->obj.kind != HB_STREAM || x->obj.kind != HB_EXEC) {
+		r = CUDA_ERROR_INVALID_HANDLE; /* another thread destroyed it just now */
+	} else if (s->capture) {
 		r = add_child(x, s);
+	} else if (s == s->ctx->legacy && hb_capture__implicit(s->ctx)) {
+		r = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 	} else {
 		hb_stream__room(s);
 		now = hb_now();
@@ -249,6 +260,7 @@ CUresult hb_exec__launch(struct hb_exec *x, struct hb_stream *s)
 
 /* ---- capture ---- */
 
+static u32 captures;		  /* begun in any mode */
 static u32 global_captures;	  /* begun in global mode, in any thread */
 static __thread u32 own_captures; /* begun here, and not in relaxed mode */
 static __thread int interaction;  /* how this thread's unsafe calls are taken: CU_STREAM_CAPTURE_MODE_* */
@@ -280,6 +292,7 @@ CUresult hb_capture__unsafe(void)
 
 static void count_capture(int mode, u32 by)
 {
+	__atomic_add_fetch(&captures, by, __ATOMIC_RELAXED);
 	if (mode == CU_STREAM_CAPTURE_MODE_GLOBAL)
 		__atomic_add_fetch(&global_captures, by, __ATOMIC_RELAXED);
 	if (mode != CU_STREAM_CAPTURE_MODE_RELAXED)
@@ -305,6 +318,7 @@ CUresult hb_capture__begin_to(struct hb_stream *s, int mode, struct hb_graph *g,
 		s->capture_origin = true;
 		s->capture_broken = false;
 		s->capture_mode = (u8)mode;
+		s->capture_tid = hb_truth__tid();
 		s->deps = *deps;
 		count_capture(mode, 1);
 	}
@@ -333,6 +347,22 @@ void hb_capture__break(struct hb_stream *s)
 	for (struct hb_stream *t = s->ctx->streams; t; t = t->next)
 		if (t->capture == s->capture)
 			t->capture_broken = true;
+}
+
+/* With the lock held: what is asked of the legacy stream would have to wait for blocking streams, of which
+ * one is capturing. */
+CUresult hb_capture__implicit(const struct hb_ctx *ctx)
+{
+	CUresult r = CUDA_SUCCESS;
+
+	if (!ctx->blocking || !__atomic_load_n(&captures, __ATOMIC_RELAXED))
+		return r;
+	for (struct hb_stream *s = ctx->streams; s; s = s->next)
+		if (s->capture && !(s->flags & CU_STREAM_NON_BLOCKING)) {
+			hb_capture__break(s);
+			r = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+		}
+	return r;
 }
 
 static void leave_capture(struct hb_ctx *ctx, const struct hb_graph *g)
@@ -373,6 +403,10 @@ CUresult hb_capture__end(struct hb_stream *s, struct hb_graph **out)
 		hb_unlock();
 		return g ? CUDA_ERROR_STREAM_CAPTURE_UNMATCHED : CUDA_ERROR_ILLEGAL_STATE;
 	}
+	if (s->capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED && s->capture_tid != hb_truth__tid()) {
+		hb_unlock();
+		return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+	}
 	if (s->capture_broken)
 		r = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 	else if (!joined(g, &s->deps))
@@ -386,4 +420,21 @@ CUresult hb_capture__end(struct hb_stream *s, struct hb_graph **out)
 	else if (g->captured)
 		hb_graph__destroy(g);
 	return r;
+}
+
+/* With the lock held: the stream goes, and with it a capture that began with it; the graph to destroy, if
+ * any. */
+struct hb_graph *hb_capture__drop(struct hb_stream *s)
+{
+	struct hb_graph *g = s->capture;
+	u32 own = own_captures;
+
+	if (!g || !s->capture_origin)
+		return NULL;
+	count_capture(s->capture_mode, (u32)-1);
+	if (s->capture_tid != hb_truth__tid())
+		own_captures = own; /* the other thread's is left */
+	leave_capture(s->ctx, g);
+	g->capture_id = 0;
+	return g->captured ? g : NULL;
 }

@@ -359,6 +359,7 @@ struct hb_stream {
 	u64 capture_id;
 	bool capture_origin, capture_broken;
 	u8 capture_mode;
+	u32 capture_tid;     /* of the thread that began it */
 	struct hb_deps deps; /* while capturing: what the next node waits for */
 	u32 serial, kernels; /* streams before it; kernels so far */
 	u32 exec;	     /* graph whose nodes are being enqueued, or 0 */
@@ -392,6 +393,7 @@ struct hb_event {
 	struct hb_deps deps; /* then: what it stands for */
 };
 CUresult hb_event__create(u32 flags, struct hb_event **e);
+CUresult hb_event__destroy(struct hb_event *e);
 CUresult hb_event__record(struct hb_event *e, struct hb_stream *s);
 CUresult hb_event__query(struct hb_event *e);
 CUresult hb_event__sync(struct hb_event *e);
@@ -435,6 +437,9 @@ CUresult hb_capture__begin(struct hb_stream *s, int mode);
 CUresult hb_capture__begin_to(struct hb_stream *s, int mode, struct hb_graph *g, const struct hb_deps *deps);
 CUresult hb_capture__end(struct hb_stream *s, struct hb_graph **g);
 void hb_capture__break(struct hb_stream *s);
+CUresult
+hb_capture__implicit(const struct hb_ctx *ctx); /* may the legacy stream be used? With the lock held */
+struct hb_graph *hb_capture__drop(struct hb_stream *s);
 /* A call that must not be made while something is captured: its code, and the captures are spoiled. */
 CUresult hb_capture__unsafe(void);
 int hb_capture__exchange(int mode); /* of this thread; returns the old one */

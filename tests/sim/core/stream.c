@@ -87,14 +87,24 @@ CUresult hb_stream__create(u32 flags, int priority, struct hb_stream **out)
 	return CUDA_SUCCESS;
 }
 
+/* With the lock held: another thread may have destroyed it since its handle was looked at. */
+static bool gone(const struct hb_stream *s)
+{
+	return s->obj.kind != HB_STREAM;
+}
+
 CUresult hb_stream__destroy(struct hb_stream *s)
 {
 	struct hb_stream **p;
 	struct hb_moment *queue;
+	struct hb_graph *g;
 
-	if (s == s->ctx->legacy)
-		return CUDA_ERROR_INVALID_HANDLE;
 	hb_lock();
+	if (gone(s) || s == s->ctx->legacy) {
+		hb_unlock();
+		return CUDA_ERROR_INVALID_HANDLE;
+	}
+	g = hb_capture__drop(s);
 	for (p = &s->ctx->streams; *p && *p != s; p = &(*p)->next)
 		;
 	if (*p) {
@@ -102,19 +112,22 @@ CUresult hb_stream__destroy(struct hb_stream *s)
 		s->ctx->blocking -= !(s->flags & CU_STREAM_NON_BLOCKING);
 	}
 	queue = s->queue;
-	s->queue = NULL;
+	hb_handle__free(s);
 	hb_unlock();
 	free(queue);
-	hb_handle__free(s);
+	if (g)
+		hb_graph__destroy(g);
 	return CUDA_SUCCESS;
 }
 
 /* Room for one more operation: as on a real device the caller is blocked while the queue is full. */
 void hb_stream__room(struct hb_stream *s)
 {
+	u32 sched;
+
 	if (!s->queue)
 		s->queue = calloc(hb_costs.queue, sizeof(*s->queue));
-	while (s->queue && s->count >= hb_costs.queue) {
+	while (!gone(s) && s->queue && s->count >= hb_costs.queue) {
 		struct hb_moment oldest = s->queue[s->head];
 
 		if (hb_moment__passed(&s->queue[s->head], hb_now())) {
@@ -122,8 +135,9 @@ void hb_stream__room(struct hb_stream *s)
 			s->count--;
 			continue;
 		}
+		sched = s->ctx->flags;
 		hb_unlock();
-		hb_moment__wait(&oldest, s->ctx->flags);
+		hb_moment__wait(&oldest, sched);
 		hb_lock();
 	}
 }
@@ -326,10 +340,15 @@ CUresult hb_stream__enqueue(struct hb_stream *s, const struct hb_work *w)
 	u64 now;
 
 	hb_lock();
-	if (s->capture) {
-		r = capture(s, w);
-	} else {
+	if (!gone(s) && !s->capture)
 		hb_stream__room(s);
+	if (gone(s)) {
+		r = CUDA_ERROR_INVALID_HANDLE;
+	} else if (s->capture) {
+		r = capture(s, w);
+	} else if (s == s->ctx->legacy && hb_capture__implicit(s->ctx)) {
+		r = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+	} else {
 		now = hb_now();
 		hb_stream__start(s, now);
 		hb_stream__apply(s, w, now);
@@ -347,9 +366,13 @@ CUresult hb_stream__query(struct hb_stream *s)
 	u64 now = hb_now();
 
 	hb_lock();
-	if (s->capture) {
+	if (gone(s)) {
+		r = CUDA_ERROR_INVALID_HANDLE;
+	} else if (s->capture) {
 		hb_capture__break(s);
 		r = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	} else if (s == s->ctx->legacy && hb_capture__implicit(s->ctx)) {
+		r = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
 	} else {
 		if (s == s->ctx->legacy)
 			hb_stream__start(s, 0);
@@ -362,21 +385,31 @@ CUresult hb_stream__query(struct hb_stream *s)
 
 CUresult hb_stream__sync(struct hb_stream *s)
 {
+	CUresult r = CUDA_SUCCESS;
 	struct hb_moment m;
+	u32 sched;
 
 	hb_lock();
-	if (s->capture) {
+	if (gone(s)) {
+		r = CUDA_ERROR_INVALID_HANDLE;
+	} else if (s->capture) {
 		hb_capture__break(s);
+		r = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	} else if (s == s->ctx->legacy) {
+		r = hb_capture__implicit(s->ctx);
+	}
+	if (r) {
 		hb_unlock();
-		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+		return r;
 	}
 	if (s == s->ctx->legacy)
 		hb_stream__start(s, 0);
 	m = s->tail;
 	if (hb_fault__on(HB_FAULT_BLOCKING_D2H))
 		hb_stream__plant(s, &m);
+	sched = s->ctx->flags;
 	hb_unlock();
-	hb_moment__wait(&m, s->ctx->flags);
+	hb_moment__wait(&m, sched);
 	hb_operation__synced();
 	return CUDA_SUCCESS;
 }

@@ -326,8 +326,7 @@ static CUresult do_cuEventDestroy_v2(CUevent event)
 	struct hb_event *e;
 
 	OBJECT(e, event, HB_EVENT);
-	hb_handle__free(e);
-	return CUDA_SUCCESS;
+	return hb_event__destroy(e);
 }
 
 static CUresult record(CUevent event, CUstream stream, bool per_thread)
