@@ -107,10 +107,15 @@ static u64 cheapest(const struct image *im, u64 offset)
 
 /* greenlet swaps pieces of a thread's stack, and the kernel finds the place to return to by order: it would
  * return into another call. */
+bool hb_py_calls__swaps_stacks(const char *path)
+{
+	return strstr(hb_text__basename(path), "greenlet") != NULL;
+}
+
 const char *hb_py_calls__no_return(const struct hb_process *p)
 {
 	for (u32 i = 0; i < p->n_maps; i++)
-		if (strstr(hb_text__basename(p->maps[i].path), "greenlet"))
+		if (hb_py_calls__swaps_stacks(p->maps[i].path))
 			return "greenlet is loaded, which swaps stacks: the kernel would return into the "
 			       "wrong call";
 	return NULL;

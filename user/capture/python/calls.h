@@ -32,6 +32,8 @@ struct hb_py_calls {
 	u64 get_hook, get_limit; /* addresses of accessors; 0 unknown */
 };
 
+/* A library that swaps pieces of threads' stacks, under which return probes must not be. */
+bool hb_py_calls__swaps_stacks(const char *path);
 /* Why this process's functions may have no return probes; NULL: they may. */
 const char *hb_py_calls__no_return(const struct hb_process *p);
 /* The best way without changing anything, or the hook. NONE: `why` says why not. */
