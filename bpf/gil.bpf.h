@@ -96,9 +96,12 @@ __weak __noinline int hb_gil_holder(struct hb_gil_wait *w, const struct hb_py_ra
 		return 0;
 	if (!py_read(&holder, w->gil + HB_GIL_LAST_HOLDER) || !holder)
 		return 0;
+	/* Whoever takes it has not yet said so: what is waited for is only its mutex. */
+	if (!py_read(&thread, holder + walk->thread_id) || thread == py_thread_pointer())
+		return 0;
 	if (e->native_id)
 		w->holder = py_int(holder + e->native_id);
-	else if (e->thread_tid && py_read(&thread, holder + walk->thread_id))
+	else if (e->thread_tid)
 		w->holder = py_int(thread + e->thread_tid);
 	id = py_take_of(walk, holder, HB_STACK_SWITCH, HB_TYPE_py_gil);
 	w->holder_stack = id ? hb_stack__join(0, id, HB_TYPE_py_gil) : 0;
