@@ -242,6 +242,16 @@ int hb_py_hook__set(const struct hb_py_hook *h)
 	return err;
 }
 
+bool hb_py_hook__stands(const struct hb_py_hook *h)
+{
+	u64 word;
+
+	for (u32 i = 0; i < h->n; i++)
+		if (hb_py_memory__word(h->pid, h->slot[i], &word) && word != h->eval)
+			return false;
+	return true;
+}
+
 u32 hb_py_hook__unset(const struct hb_py_hook *h)
 {
 	int fd = open_memory(h->pid);

@@ -124,6 +124,7 @@ void hb_session_python__tick(struct hb_session *s)
 {
 	u64 now = hb_clock__now();
 
+	hb_session_pycalls__tick(s);
 	for (u32 i = 0; s->python && i < s->n_procs; i++) {
 		struct proc_state *ps = &s->procs[i];
 
