@@ -91,7 +91,7 @@ static void add(struct hb_session *s, u32 field, const struct hb_py_heap *h, u64
 	else if (err)
 		snprintf(why, sizeof(why), "the variables of %.150s could not be read", function);
 	else if (c->n == HB_PY_CODE_FIELDS)
-		snprintf(why, sizeof(why), "%.150s has %u fields already, which is as many as can be read",
+		snprintf(why, sizeof(why), "%.150s has %d fields already, which is as many as can be read",
 			 function, HB_PY_CODE_FIELDS);
 	if (err || c->n == HB_PY_CODE_FIELDS) {
 		say(s, field, why);
@@ -122,7 +122,11 @@ bool hb_session_pyfields__judge(struct hb_session *s, u32 pid, u64 code, const s
 			continue;
 		s->pyfields->asked[i].matched++;
 		matched = true;
-		if (hb_session_python__heap(s, pid, code, &h))
+		if (!hb_session_python__heap(s, pid, code, &h))
+			continue;
+		if (h.off.minor > HB_PY_NEWEST)
+			say(s, i, "how objects lie in this version of Python is not known");
+		else
 			add(s, i, &h, code, at->func, &c);
 	}
 	if (!c.n)
