@@ -46,7 +46,7 @@ static const struct {
 } states[] = {
     {8, 9, HB_PY_SUSPENDED_WORD, 72, 88},   {10, 10, HB_PY_SUSPENDED_MINUS, 108, 88},
     {11, 11, HB_PY_SUSPENDED_GEN, -5, 96},  {12, 12, HB_PY_SUSPENDED_GEN, -5, 96},
-    {13, 14, HB_PY_SUSPENDED_GEN, -5, 112},
+    {13, 14, HB_PY_SUSPENDED_GEN, -5, 112}, {15, 15, HB_PY_SUSPENDED_NONE, 0, 136},
 };
 
 /* ---- the file ---- */

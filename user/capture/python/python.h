@@ -41,7 +41,7 @@ struct hb_py_offsets {
 	struct hb_py_walk walk;
 };
 #define HB_PY_OLDEST 8
-#define HB_PY_NEWEST 14
+#define HB_PY_NEWEST 15
 
 /* The row of the table; false when this version is not in it. */
 bool hb_py_offsets__known(unsigned minor, bool free_threaded, struct hb_py_offsets *o);
@@ -69,14 +69,15 @@ struct hb_py_runtime {
 	bool published;			/* offsets are the runtime's own */
 	bool exact;			/* micro is known */
 	enum hb_py_state state;
-	char why[256];	/* a sentence, when not ready */
-	char note[160]; /* a sentence, "" when there is nothing to note */
-	u32 wrong;	/* times in a row that its frames made no sense */
-	u32 threads;	/* with a thread state, when it was looked at last */
-	u64 file;	/* inode */
-	u64 address;	/* of _PyRuntime */
-	u64 code_type;	/* address of PyCode_Type; 0 unknown */
-	u64 cell_type;	/* of PyCell_Type */
+	char why[256];	    /* a sentence, when not ready */
+	char note[160];	    /* a sentence, "" when there is nothing to note */
+	u32 wrong;	    /* times in a row that its frames made no sense */
+	u32 threads;	    /* with a thread state, when it was looked at last */
+	u64 file;	    /* inode */
+	u64 address;	    /* of _PyRuntime */
+	u64 code_type;	    /* address of PyCode_Type; 0 unknown */
+	u64 cell_type;	    /* of PyCell_Type */
+	u64 get_state;	    /* code that returns the current thread's state; 0 unknown */
 	u64 eval, get_hook; /* code: what runs a frame, and what tells of another one that does; 0 unknown */
 	struct hb_py_offsets off;
 };
