@@ -83,3 +83,22 @@ def test_samples_equal_the_programs_own(hb, start, python):
     hb.run("export", path, "--format", "folded", "-o", folded, code=OK)
     with open(folded, encoding="utf-8") as f:
         assert re.search(r";main \(stacks\.py:\d+\);(Spinner\.)?spin \(stacks\.py:\d+\)", f.read())
+
+
+def test_an_engine(hb, engine):
+    """Accelerator calls of a multi-process engine carry the Python stack that made them, whole, in (nearly) all cases."""
+    e = engine(workers=1)
+    client = e.load(6)
+    path, _ = hb.trace("-p", e.pid, duration="2s")
+    client.wait(60)
+    window = hb.window(path)
+    calls = window.of("accel")
+    whole = [r for r in calls if python_frames(r) and "stack_state" not in r]
+    assert len(calls) > 100 and len(whole) >= 0.98 * len(calls), (len(whole), len(calls), window.loss["rows"])
+    assert all(python_frames(r)[0][0] == "<module>" or "run" in python_frames(r)[0][0] or "bootstrap" in python_frames(r)[0][0]
+               for r in whole), {python_frames(r)[0] for r in whole}
+    named = {f for r in whole for f, file, _ in python_frames(r) if file and "mini_llm" in file}
+    assert any("step" in f or "forward" in f or "decode" in f for f in named), named
+    sleeps_here = [r for r in window.of("offcpu") if r["dur"] >= 100_000 and not r.get("before")]
+    with_python = [r for r in sleeps_here if python_frames(r)]
+    assert len(with_python) > 0.9 * len(sleeps_here), (len(with_python), len(sleeps_here))
