@@ -97,6 +97,11 @@ bool hb_python__is_library(const char *path);
 /* For the kernel's walker; false when none is ready. */
 bool hb_python__kernel(const struct hb_python *py, struct hb_py_process *out);
 
+/* Calls fn with the stack of each thread, as the kernel's walker would find it, and its thread pointer.
+ * Threads run on meanwhile: only that of one that sleeps all the time is right. */
+void hb_python__each_stack(const struct hb_python *py,
+			   void (*fn)(u64 thread, const struct hb_stack_trace *t, void *arg), void *arg);
+
 /* ---- names of code objects ---- */
 
 struct hb_py_place { /* strings live as long as the object, until the next see() */

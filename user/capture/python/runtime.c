@@ -361,3 +361,22 @@ bool hb_python__kernel(const struct hb_python *py, struct hb_py_process *out)
 			out->runtime[out->n++] = py->runtime[i].off.walk;
 	return out->n > 0;
 }
+
+void hb_python__each_stack(const struct hb_python *py,
+			   void (*fn)(u64 thread, const struct hb_stack_trace *t, void *arg), void *arg)
+{
+	u64 *states = malloc(HB_PY_THREADS_MAX * sizeof(*states)), thread;
+	struct hb_stack_trace t;
+
+	for (u32 i = 0; states && i < py->n; i++) {
+		const struct hb_py_runtime *r = &py->runtime[i];
+		u32 n =
+		    r->state == HB_PY_READY ? hb_py_threads__list(py->pid, r, states, HB_PY_THREADS_MAX) : 0;
+
+		for (u32 k = 0; k < n; k++)
+			if (hb_py_memory__word(py->pid, states[k] + r->off.walk.thread_id, &thread) &&
+			    hb_py_walk__trace(py->pid, r, states[k], &t))
+				fn(thread, &t, arg);
+	}
+	free(states);
+}
