@@ -9,6 +9,7 @@
  * returns above it.
  */
 #include "python.bpf.h"
+#include "returns.bpf.h"
 
 /* Deeper than this calls are recorded without duration. The nesting seen is 3: library, runtime, driver. */
 #define HB_DEPTH 8
@@ -407,7 +408,7 @@ static __always_inline int enter(struct pt_regs *ctx)
 		drop_stale(c, ctx);
 		if (enclose(c, d->layer, &flags))
 			count(&inner, probe);
-		if (d->timed && push(c, d, probe, quiet, flags, ctx))
+		if (d->timed && hb_returns() && push(c, d, probe, quiet, flags, ctx))
 			return 0;
 	} else if (d->timed && !quiet) {
 		hb_lose(HB_LOSS_NO_STORAGE, HB_TYPE_accel);

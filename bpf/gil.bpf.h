@@ -96,9 +96,12 @@ __weak __noinline int hb_gil_holder(struct hb_gil_wait *w, const struct hb_py_ra
 		return 0;
 	if (!py_read(&holder, w->gil + HB_GIL_LAST_HOLDER) || !holder)
 		return 0;
+	/* Whoever takes it has not yet said so: what is waited for is only its mutex. */
+	if (!py_read(&thread, holder + walk->thread_id) || thread == py_thread_pointer())
+		return 0;
 	if (e->native_id)
 		w->holder = py_int(holder + e->native_id);
-	else if (e->thread_tid && py_read(&thread, holder + walk->thread_id))
+	else if (e->thread_tid)
 		w->holder = py_int(thread + e->thread_tid);
 	id = py_take_of(walk, holder, HB_STACK_SWITCH, HB_TYPE_py_gil);
 	w->holder_stack = id ? hb_stack__join(0, id, HB_TYPE_py_gil) : 0;
@@ -108,16 +111,21 @@ __weak __noinline int hb_gil_holder(struct hb_gil_wait *w, const struct hb_py_ra
 static __always_inline void gil_open(struct hb_gil_wait *w, const struct hb_py_events *e, u32 i, u8 handover,
 				     u64 now, u32 stack)
 {
-	u32 tgid = bpf_get_current_pid_tgid() >> 32, runtime = e->gil_runtime[i & (HB_PY_GILS - 1)];
-	struct hb_py_process *p = bpf_map_lookup_elem(&py_processes, &tgid);
-
 	__builtin_memset(w, 0, sizeof(*w));
 	w->gil = e->gil[i & (HB_PY_GILS - 1)];
 	w->begin = now;
 	w->handover = handover;
 	w->stack = stack;
 	w->task = stack & HB_STACK_PAIR ? py_task(HB_STACK_SWITCH) : 0;
-	if (p && runtime < HB_PY_RUNTIMES && !handover)
+}
+
+/* At the first sleep; at a later one where it was not known yet. */
+static __always_inline void gil_name_holder(struct hb_gil_wait *w, const struct hb_py_events *e, u32 i)
+{
+	u32 tgid = bpf_get_current_pid_tgid() >> 32, runtime = e->gil_runtime[i & (HB_PY_GILS - 1)];
+	struct hb_py_process *p = bpf_map_lookup_elem(&py_processes, &tgid);
+
+	if (p && runtime < HB_PY_RUNTIMES && !w->handover && !w->holder)
 		hb_gil_holder(w, &e->runtime[runtime], &p->runtime[runtime]);
 }
 
@@ -153,6 +161,7 @@ static __always_inline void hb_gil__out(struct task_struct *t, u64 word, u64 now
 		return;
 	if (!w->gil)
 		gil_open(w, e, i, handover, now, stack);
+	gil_name_holder(w, e, i);
 	w->out = now;
 	w->ran = 0;
 }

@@ -94,6 +94,15 @@ struct {
 	__type(value, struct hb_py_process);
 } py_processes SEC(".maps") __weak;
 
+/* Stacks of threads that slept when the window began, walked by user space, since a thread that sleeps does
+ * not run programs. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, HB_MAX_EDGE_STACKS);
+	__type(key, struct hb_py_thread);
+	__type(value, u32); /* as in STACK members */
+} edge_stacks SEC(".maps") __weak;
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 3);

@@ -8,19 +8,10 @@
  * sent as messages, from which it makes the records: no call is lost for the time that takes.
  */
 #include "pyfields.bpf.h"
+#include "returns.bpf.h"
 #include "schema/pycall.h"
 
-/* As many returns of a thread as the kernel follows (MAX_URETPROBE_DEPTH): what is entered deeper does not
- * return to us, and that is known at its entry. */
-#define HB_PYCALL_OPEN 64
-
-/* Not in every vmlinux.h. */
-struct uprobe_task___depth {
-	unsigned int depth;
-} __attribute__((preserve_access_index));
-struct task_struct___utask {
-	struct uprobe_task___depth *utask;
-} __attribute__((preserve_access_index));
+#define HB_PYCALL_OPEN HB_RETURNS_MAX /* no more are open */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -277,18 +268,6 @@ static __always_inline void drop(struct hb_pycalls *c, u64 sp)
 	opened(-(s64)gone);
 }
 
-/* The kernel will tell us of this call's return. */
-static __always_inline bool returns(void)
-{
-	struct task_struct___utask *task = (void *)bpf_get_current_task_btf();
-	struct uprobe_task___depth *u = NULL;
-
-	if (!bpf_core_field_exists(task->utask) || !bpf_core_field_exists(u->depth))
-		return true;
-	u = BPF_CORE_READ(task, utask);
-	return !u || BPF_CORE_READ(u, depth) < HB_PYCALL_OPEN;
-}
-
 static __always_inline bool push(struct pt_regs *ctx, const struct subject *s, u64 now)
 {
 	struct hb_pycalls *c = calls_of_current(true);
@@ -327,7 +306,7 @@ static __always_inline int begun(struct pt_regs *ctx)
 		return NO_RETURN;
 	if (s.fields)
 		hb_py_fields(t.id >> 32, s.code, s.frame, t.ts);
-	if (s.site->timed && returns() && push(ctx, &s, t.ts))
+	if (s.site->timed && hb_returns() && push(ctx, &s, t.ts))
 		return WANT_RETURN;
 	t.code = s.code;
 	t.func = s.func;

@@ -25,7 +25,9 @@ struct hb_raising {
 	u64 what;    /* what `last` is of: the exception, up to 3.11 its class */
 	u64 collect; /* begin of a collection; 0: none */
 	u32 generation;
-	u32 depth; /* probed functions of the collector that are under way */
+	u32 pad;
+	u64 stats_at; /* where collections are counted; 0: the generation is told otherwise */
+	u64 stats[HB_GC_GENERATIONS * HB_GC_STAT_WORDS];
 	u64 message_hash;
 	u32 message_kind, message_bytes;
 	u64 message[HB_LABEL_SIZE / 8];
@@ -315,6 +317,28 @@ static __always_inline u64 return_address(struct pt_regs *ctx)
 #endif
 }
 
+/* At the function's first instruction a walk along frame pointers steps over its caller, who throws: he takes
+ * the place of __cxa_throw itself. */
+static __always_inline u32 throw_stack(struct pt_regs *ctx, struct hb_raising *r, u64 at)
+{
+	struct hb_stack_trace *t = &r->site.trace;
+	long size = bpf_get_stack(ctx, t->ip, sizeof(t->ip), BPF_F_USER_STACK);
+	bool fresh;
+	u32 id;
+
+	if (size <= 0) {
+		hb_lose(HB_LOSS_STACK_NONE, HB_TYPE_py_exception);
+		return 0;
+	}
+	t->ip[0] = at - 1;
+	t->n = (u32)size / sizeof(u64);
+	t->hash = hb_stack__hash(t);
+	id = hb_stack__intern(t, &fresh);
+	if (!id)
+		hb_lose(HB_LOSS_STACK_FULL, HB_TYPE_py_exception);
+	return id;
+}
+
 /* __cxa_throw(object, type_info, destructor); a type_info has its name behind its vtable. */
 static __always_inline void on_throw(struct pt_regs *ctx, u32 tgid, u64 now)
 {
@@ -343,7 +367,7 @@ static __always_inline void on_throw(struct pt_regs *ctx, u32 tgid, u64 now)
 	if (!within_budget(c, now))
 		return;
 	wipe_message(r);
-	stack = hb_stack__take(ctx, HB_TYPE_py_exception, BPF_F_USER_STACK, HB_STACK_CALL);
+	stack = throw_stack(ctx, r, at);
 	emit_raise(ctx, r, c, hb_stack__pair(stack, HB_TYPE_py_exception, HB_STACK_CALL), now);
 }
 
@@ -379,7 +403,32 @@ static __always_inline u32 argument(struct pt_regs *ctx, u32 n)
 	return n == 0 ? first : n == 1 ? second : HB_GENERATION_UNKNOWN;
 }
 
-static __always_inline void collect_begins(u32 generation, u64 now)
+/* The collector chooses the generation itself, from 3.13 on, where it is not asked for one: its own counters
+ * tell afterwards which it was. */
+static __always_inline void note_stats(struct hb_raising *r, u32 tgid, u64 ts)
+{
+	struct hb_py_events *e = bpf_map_lookup_elem(&py_events, &tgid);
+	u64 interp = 0;
+
+	r->stats_at = 0;
+	if (!e || !e->runtime[0].gc_stats || !py_read(&interp, ts + HB_TSTATE_INTERP))
+		return;
+	if (!bpf_probe_read_user(r->stats, sizeof(r->stats), (void *)(interp + e->runtime[0].gc_stats)))
+		r->stats_at = interp + e->runtime[0].gc_stats;
+}
+
+static __always_inline u32 counted_generation(struct hb_raising *r)
+{
+	u64 now = 0;
+
+	for (u32 i = 0; r->stats_at && i < HB_GC_GENERATIONS; i++)
+		if (py_read(&now, r->stats_at + 8 * HB_GC_STAT_WORDS * i) &&
+		    now != r->stats[HB_GC_STAT_WORDS * i])
+			return i;
+	return HB_GENERATION_UNKNOWN;
+}
+
+static __always_inline void collect_begins(u32 generation, u64 ts, u64 now)
 {
 	struct hb_raising *r = raising_here();
 
@@ -387,6 +436,9 @@ static __always_inline void collect_begins(u32 generation, u64 now)
 		return;
 	r->collect = now;
 	r->generation = generation <= 2 ? generation : HB_GENERATION_UNKNOWN;
+	r->stats_at = 0;
+	if (ts && r->generation == HB_GENERATION_UNKNOWN)
+		note_stats(r, bpf_get_current_pid_tgid() >> 32, ts);
 }
 
 static __always_inline void collect_ends(u32 how, u64 now)
@@ -400,6 +452,8 @@ static __always_inline void collect_ends(u32 how, u64 now)
 		return;
 	begin = r->collect;
 	generation = r->generation;
+	if (generation == HB_GENERATION_UNKNOWN)
+		generation = counted_generation(r);
 	r->collect = 0;
 	stack = hb_stack__pair(0, HB_TYPE_py_gc, HB_STACK_CALL);
 	task = stack ? py_task(HB_STACK_CALL) : 0;
@@ -427,7 +481,7 @@ static __always_inline void on_pending(struct pt_regs *ctx, u32 tgid, u64 now)
 
 	if (e && e->runtime[0].eval_breaker &&
 	    py_read(&breaker, PT_REGS_PARM1(ctx) + e->runtime[0].eval_breaker) && (breaker & HB_BREAKER_GC))
-		collect_begins(HB_GENERATION_UNKNOWN, now);
+		collect_begins(HB_GENERATION_UNKNOWN, PT_REGS_PARM1(ctx), now);
 }
 
 /* ---- the programs ---- */
@@ -454,10 +508,10 @@ static __always_inline int event(struct pt_regs *ctx)
 			on_throw(ctx, tgid, now);
 		break;
 	case HB_PYEV_COLLECT:
-		collect_begins(argument(ctx, HB_PYEV_REG(cookie)), now);
+		collect_begins(argument(ctx, HB_PYEV_REG(cookie)), PT_REGS_PARM1(ctx), now);
 		break;
 	case HB_PYEV_GC_START:
-		collect_begins(usdt_int(ctx, cookie), now);
+		collect_begins(usdt_int(ctx, cookie), 0, now);
 		break;
 	case HB_PYEV_GC_DONE:
 		collect_ends(1, now);

@@ -42,9 +42,12 @@ static __always_inline struct hb_py_plan *py_plan(const struct hb_py_heap_layout
 {
 	struct hb_py_plan_key key = {.type = type, .tgid = tgid, .step = step};
 	struct hb_py_plan *p = bpf_map_lookup_elem(&py_field_plans, &key);
-	u64 name;
+	u64 name, text;
 
-	return p && py_read(&name, type + h->head + 8) && name == p->name ? p : NULL;
+	if (!p || !py_read(&name, type + h->head + 8))
+		return NULL;
+	py_read(&text, name);
+	return p->mark == hb_py_type_mark(name, text) ? p : NULL;
 }
 
 /* ---- dicts ---- */
@@ -126,35 +129,59 @@ static __always_inline u64 py_managed(const struct hb_py_heap_layout *h, u64 obj
 	return py_read(&dict, object + (s64)h->managed) ? hb_py_dict_get(h, dict, p->key, p->index) : 0;
 }
 
+/* The value of this index, if the keys that objects of the type share have the name there. */
+static __always_inline u64 py_shared(const struct hb_py_heap_layout *h, u64 type, u64 values,
+				     const struct hb_py_plan *p)
+{
+	struct hb_py_keys k = {};
+	u64 keys, word;
+
+	if (!py_read(&keys, type + h->type_keys) || !py_keys(h, keys, &k) ||
+	    !py_entry(&k, p->index, p->key, &word))
+		return 0;
+	return py_read(&word, values + 8ULL * p->index) ? word : 0;
+}
+
+/* The slot is still the one of that name: classes may come and go in one place. */
+static __always_inline u64 py_slot(const struct hb_py_heap_layout *h, u64 at, const struct hb_py_plan *p)
+{
+	u64 def[3] = {}, n, word; /* name, kind, offset */
+
+	if (p->owner && (!py_read(&n, p->owner + h->head) || p->index >= n))
+		return 0;
+	if (bpf_probe_read_user(def, sizeof(def), (void *)p->slot) || def[0] != p->key ||
+	    def[2] != (u64)(s64)p->off)
+		return 0;
+	return py_read(&word, at) ? word : 0;
+}
+
 /* The attribute, or 0. */
-static __always_inline u64 py_attribute(const struct hb_py_heap_layout *h, u64 object,
+static __always_inline u64 py_attribute(const struct hb_py_heap_layout *h, u64 object, u64 type,
 					const struct hb_py_plan *p)
 {
-	u64 at = object + (s64)p->off, word = 0;
+	u64 at = object + (s64)p->off, word = 0, values = 0;
 	u8 valid = 0;
 
 	switch (p->how) {
 	case HB_PY_HOW_SLOT:
-		return py_read(&word, at) ? word : 0;
+		return py_slot(h, at, p);
 	case HB_PY_HOW_DICT:
 		return py_read(&word, at) ? hb_py_dict_get(h, word, p->key, p->index) : 0;
 	case HB_PY_HOW_INLINE:
 		bpf_probe_read_user(&valid, sizeof(valid), (void *)(at + 3));
-		if (!valid)
-			return py_managed(h, object, p);
-		return py_read(&word, at + 8 + 8ULL * p->index) ? word : 0;
+		values = valid ? at + 8 : 0;
+		break;
 	case HB_PY_HOW_VALUES:
-		if (!py_read(&word, at) || !word)
-			return py_managed(h, object, p);
-		return py_read(&word, word + 8ULL * p->index) ? word : 0;
+		py_read(&values, at);
+		break;
 	case HB_PY_HOW_EITHER:
-		if (!py_read(&word, at))
-			return 0;
-		if (!(word & 1))
-			return hb_py_dict_get(h, word, p->key, p->index);
-		return py_read(&word, word + 1 + 8ULL * p->index) ? word : 0;
+		py_read(&word, at);
+		values = word & 1 ? word + 1 : 0;
+		break;
+	default:
+		return 0;
 	}
-	return 0;
+	return values ? py_shared(h, type, values, p) : py_managed(h, object, p);
 }
 
 /* One attribute further; false where it ends: `kind` says how. */
@@ -172,7 +199,7 @@ static __always_inline bool py_step(const struct hb_py_heap_layout *h, struct hb
 		w->kind = HB_PYKIND_MISSING;
 	if (!p || p->how == HB_PY_HOW_ASK || p->how == HB_PY_HOW_NEVER)
 		return false;
-	next = py_attribute(h, w->object, p);
+	next = py_attribute(h, w->object, type, p);
 	if (!next) /* not set, or in a dict too large for here: user space looks closer */
 		return false;
 	w->object = next;

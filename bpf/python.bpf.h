@@ -21,13 +21,18 @@ static __always_inline bool py_read(u64 *to, u64 at)
 	return bpf_probe_read_user(to, sizeof(*to), (void *)at) == 0;
 }
 
-static __always_inline u64 py_thread_pointer(void)
+static __always_inline u64 py_thread_pointer_of(struct task_struct *t)
 {
 #if defined(__TARGET_ARCH_x86)
-	return BPF_CORE_READ(bpf_get_current_task_btf(), thread.fsbase);
+	return BPF_CORE_READ(t, thread.fsbase);
 #elif defined(__TARGET_ARCH_arm64)
-	return BPF_CORE_READ(bpf_get_current_task_btf(), thread.uw.tp_value);
+	return BPF_CORE_READ(t, thread.uw.tp_value);
 #endif
+}
+
+static __always_inline u64 py_thread_pointer(void)
+{
+	return py_thread_pointer_of(bpf_get_current_task_btf());
 }
 
 /* The thread state; 0 for a thread that has none, or when what lies there is not one of this thread. */

@@ -126,6 +126,22 @@ static __always_inline u64 sleep_ready(const struct hb_sleep *s, u64 now, u64 du
 	return s->wake > s->out ? now - s->wake : dur;
 }
 
+/* Of a sleep that began before the window: what user space has seen since, while the thread did not run. */
+static __always_inline u32 edge_stack(struct task_struct *t)
+{
+	struct hb_py_thread key = {.pointer = py_thread_pointer_of(t), .tgid = t->tgid};
+	u32 *id = bpf_map_lookup_elem(&edge_stacks, &key);
+
+	return id ? *id : 0;
+}
+
+static __always_inline u32 sleep_stack(struct task_struct *t, const struct hb_sleep *s, u64 dur)
+{
+	if (dur < hb_offcpu_stack_min_ns || !hb_offcpu_stacks)
+		return 0;
+	return s->before && hb_python ? edge_stack(t) : s->stack;
+}
+
 static __always_inline void sleep_emit(struct task_struct *next, const struct hb_sleep *s, u64 now, u8 flags)
 {
 	bool outside = s->sysno == HB_SYSNO_NONE;
@@ -149,7 +165,7 @@ static __always_inline void sleep_emit(struct task_struct *next, const struct hb
 	o->waker_pid = woken ? s->waker_pid : 0;
 	o->wsys = woken ? s->wsys : HB_SYSNO_NONE;
 	o->wctx = woken ? s->wctx : HB_WCTX_UNKNOWN;
-	o->stack = o->dur >= hb_offcpu_stack_min_ns && hb_offcpu_stacks ? s->stack : 0;
+	o->stack = sleep_stack(next, s, o->dur);
 	o->task = o->stack ? s->task : 0;
 	o->sysno = s->sysno;
 	o->state = s->state;

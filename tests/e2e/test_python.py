@@ -38,6 +38,45 @@ def python_frames(record):
     return tuple((f["f"], f.get("file"), f.get("line")) for f in record.get("stack", ()) if f["lang"] == "py")
 
 
+def fields(data):
+    """(number, value) of a protobuf message: ints, and bytes for what has a length."""
+    pos = 0
+
+    def varint():
+        nonlocal pos
+        value = shift = 0
+        while True:
+            byte = data[pos]
+            pos += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while pos < len(data):
+        tag = varint()
+        value = varint()
+        if tag & 7 == 2:
+            value, pos = data[pos:pos + value], pos + value
+        yield tag >> 3, value
+
+
+def pprof(path):
+    """[(stack outermost first as (function, file, line), nanoseconds)] of a profile."""
+    with open(path, "rb") as f:
+        rows = list(fields(f.read()))
+    strings = [v.decode() for n, v in rows if n == 6]
+    functions = {m[1]: (strings[m[2]], strings[m[4]] or None) for m in (dict(fields(v)) for n, v in rows if n == 5)}
+    places = {}
+    for m in (dict(fields(v)) for n, v in rows if n == 4):
+        line = dict(fields(m[4]))
+        places[m[1]] = (*functions[line[1]], line.get(2))
+    out = []
+    for sample in (list(fields(v)) for n, v in rows if n == 2):
+        out.append((tuple(places[v] for n, v in sample if n == 1)[::-1], [v for n, v in sample if n == 2][1]))
+    return out
+
+
 def truth_of(target, kind):
     return {tuple(tuple(f) for f in stack) for stack in json.loads(target.output().splitlines()[0])[kind]}
 
@@ -74,7 +113,8 @@ def test_stacks_equal_the_programs_own(hb, start, python):
 def test_samples_equal_the_programs_own(hb, start, python):
     target = start([python, PROGRAM, CUDART, "burn"], ready="ready")
     path, _ = hb.trace("-p", target.pid, duration="2s")
-    samples = [r for r in hb.window(path).of("sample") if r["tid"] == target.pid]
+    window = hb.window(path)
+    samples = [r for r in window.of("sample") if r["tid"] == target.pid]
     assert len(samples) > 20
     assert_same({python_frames(r) for r in samples}, truth_of(target, "burn"))
     # What the interpreter was at is below.
@@ -83,3 +123,26 @@ def test_samples_equal_the_programs_own(hb, start, python):
     hb.run("export", path, "--format", "folded", "-o", folded, code=OK)
     with open(folded, encoding="utf-8") as f:
         assert re.search(r";main \(stacks\.py:\d+\);(Spinner\.)?spin \(stacks\.py:\d+\)", f.read())
+    hb.run("export", path, "--format", "pprof", "-o", path + ".pb", code=OK)
+    profile = pprof(path + ".pb")
+    assert sum(weight for _, weight in profile) == sum(r["weight_ns"] for r in window.of("sample"))
+    assert {tuple(f for f in stack if (f[1] or "").endswith(".py")) for stack, _ in profile} >= truth_of(target, "burn")
+
+
+def test_an_engine(hb, engine):
+    """Accelerator calls of a multi-process engine carry the Python stack that made them, whole, in (nearly) all cases."""
+    e = engine(workers=1)
+    client = e.load(6)
+    path, _ = hb.trace("-p", e.pid, duration="2s")
+    client.wait(60)
+    window = hb.window(path)
+    calls = window.of("accel")
+    whole = [r for r in calls if python_frames(r) and "stack_state" not in r]
+    assert len(calls) > 100 and len(whole) >= 0.98 * len(calls), (len(whole), len(calls), window.loss["rows"])
+    assert all(python_frames(r)[0][0] == "<module>" or "run" in python_frames(r)[0][0] or "bootstrap" in python_frames(r)[0][0]
+               for r in whole), {python_frames(r)[0] for r in whole}
+    named = {f for r in whole for f, file, _ in python_frames(r) if file and "mini_llm" in file}
+    assert any("step" in f or "forward" in f or "decode" in f for f in named), named
+    sleeps_here = [r for r in window.of("offcpu") if r["dur"] >= 100_000 and not r.get("before")]
+    with_python = [r for r in sleeps_here if python_frames(r)]
+    assert len(with_python) > 0.9 * len(sleeps_here), (len(with_python), len(sleeps_here))

@@ -189,6 +189,34 @@ def test_deeper_than_the_kernel_follows_returns(hb, start, tmp_path):
         assert len(leaves) == 302 and all("dur" in r for r in leaves[151:])  # in the first round nothing is judged yet
 
 
+DEEP_CALL = """
+import ctypes, sys
+lib = ctypes.CDLL(sys.argv[1])
+def down(n):
+    return down(n - 1) if n else lib.cudaDeviceSynchronize()
+down(0)
+print("ready", flush=True)
+while sys.stdin.readline():
+    down(100)
+    down(5)
+    print("done", flush=True)
+"""
+
+
+def test_accelerator_calls_deeper_than_that(hb, start, tmp_path):
+    old = [p for p in PYTHONS.values() if minor(p) <= 10]
+    if not old:
+        pytest.skip("no CPython up to 3.10 here")
+    script = tmp_path / "deep_call.py"
+    script.write_text(DEEP_CALL)
+    target = start([old[0], str(script), paths.built("sim", "libcudart.so.13")], ready="ready", stdin=subprocess.PIPE)
+    path, _, _ = tracing.around(hb, lambda: one_round(target), "-p", target.pid, "--calls", "down")
+    window = hb.window(path)
+    calls = sorted(window.of("accel", name="cudaDeviceSynchronize"), key=lambda r: r["ts"])
+    assert ["dur" in r for r in calls] == [False, True]
+    assert window.loss["unfinished"] == 0
+
+
 @each_newer
 def test_the_hook_is_taken_back_when_the_tool_is_killed(hb, start, python):
     target = begin(start, python)
@@ -199,6 +227,103 @@ def test_the_hook_is_taken_back_when_the_tool_is_killed(hb, start, python):
     run.wait()
     wait_for(lambda: slot_is_free(target.pid, hb), timeout=10, what="the guardian")
     one_round(target)
+
+
+SWAPS = """
+import ctypes, sys
+def f():
+    return 0
+print("ready", flush=True)
+while sys.stdin.readline():
+    for i in range(10):
+        f()
+    print("done", flush=True)
+    if sys.stdin.readline():
+        ctypes.CDLL(sys.argv[2] if len(sys.argv) > 2 else LIB)
+        print("done", flush=True)
+"""
+
+
+def test_no_return_probes_with_greenlet(hb, start, tmp_path):
+    """A library of that name is enough: it is what makes returns unsafe, wherever it comes from."""
+    old = [p for p in PYTHONS.values() if minor(p) <= 10]
+    if not old:
+        pytest.skip("no CPython up to 3.10 here")
+    lib = tmp_path / "_greenlet.so"
+    lib.write_bytes(open(paths.built("sim", "libcudart.so.13"), "rb").read())
+    script = tmp_path / "swaps.py"
+    script.write_text(f"LIB = {str(lib)!r}" + SWAPS)
+    target = begin(start, old[-1], str(script))
+
+    def act():
+        one_round(target)
+        one_round(target)  # it loads the library
+        time.sleep(1)
+        one_round(target)
+
+    path, result, _ = tracing.around(hb, act, "-p", target.pid, "--calls", "f")
+    calls = sorted(hb.window(path).of("py.call", qualname="f"), key=lambda r: r["ts"])
+    assert ["dur" in r for r in calls] == [True] * 10 + [False] * 10
+    assert "no durations: greenlet is loaded" in result.err
+    path, _, _ = tracing.around(hb, lambda: (one_round(target), one_round(target)), "-p", target.pid, "--calls", "f", name="again.hbw")
+    assert ["dur" in r for r in hb.window(path).of("py.call", qualname="f")] == [False] * 10
+
+
+TAKES = """
+import ctypes, sys
+api = ctypes.pythonapi
+api.PyInterpreterState_Get.restype = ctypes.c_void_p
+def f():
+    return 0
+def g():
+    f()
+    f()
+print("ready", flush=True)
+while sys.stdin.readline():
+    g()
+    api._PyInterpreterState_SetEvalFrameFunc(ctypes.c_void_p(api.PyInterpreterState_Get()),
+                                             ctypes.cast(api._PyEval_EvalFrameDefault, ctypes.c_void_p))
+    print("done", flush=True)
+"""
+
+
+def test_a_hook_that_was_taken_away_is_told(hb, start, tmp_path):
+    """As torch.compile does."""
+    fit = [p for p in newer if minor(p) != 12]
+    if not fit:
+        pytest.skip("no CPython here that takes the hook")
+    script = tmp_path / "takes.py"
+    script.write_text(TAKES)
+    target = begin(start, fit[0], str(script))
+    path, result, _ = tracing.around(hb, lambda: one_round(target), "-p", target.pid, "--calls", "f", "--py-hook", "eval_frame")
+    assert "hook was taken away by the program" in result.err
+    window = hb.window(path)
+    assert len(window.of("py.call", qualname="f")) == 2
+    assert {"cause": "late", "of": "py.call", "count": 1}.items() <= max(window.loss["rows"], key=lambda r: r["cause"] == "late").items()
+
+
+FORKS = """
+import os, sys, time
+print("ready", flush=True)
+while sys.stdin.readline():
+    if os.fork() == 0:
+        time.sleep(60)
+        os._exit(0)
+    print("done", flush=True)
+"""
+
+
+@pytest.mark.parametrize("follow", [[], ["--no-children"]], ids=["followed", "not-followed"])
+def test_children_lose_the_hook_too(hb, start, tmp_path, follow):
+    fit = [p for p in newer if minor(p) != 12]
+    if not fit:
+        pytest.skip("no CPython here that takes the hook")
+    script = tmp_path / "forks.py"
+    script.write_text(FORKS)
+    target = begin(start, fit[0], str(script))
+    tracing.around(hb, lambda: one_round(target), "-p", target.pid, "--calls", "nothing", "--py-hook", "eval_frame", *follow)
+    child = [int(p) for p in os.listdir("/proc") if p.isdigit() and ppid_of(p) == target.pid]
+    assert len(child) == 1 and slot_is_free(child[0], hb) and slot_is_free(target.pid, hb)
 
 
 def test_the_next_window_takes_back_what_was_left(hb, start):

@@ -167,6 +167,21 @@ def test_a_library_that_comes_later_changes_nothing(hb, start, tmp_path, python)
     assert len(late) > 50 and all("fields" in r for r in late)
 
 
+@pytest.mark.parametrize("python,way", CASES.values(), ids=CASES.keys())
+def test_types_that_change_places(hb, start, python, way):
+    """What the kernel reads is never that of another type's layout."""
+    target = start([python, paths.source("tests", "workloads", "python", "changing.py")], ready="ready")
+    path, _ = hb.trace("-p", target.pid, *way, *options(["o.once:int", "o.twice:int"], "*:look"), duration="3s")
+    values = {}
+    for r in hb.window(path).of("py.field"):
+        if "value" in r and not r.get("late"):
+            values.setdefault((r["tid"], r["ts"]), {})[r["field"].split(".")[-1]] = r["value"]
+    pairs = [v for v in values.values() if len(v) == 2]
+    assert len(pairs) > 50, len(values)
+    wrong = [v for v in pairs if v["twice:int"] != 2 * v["once:int"] + 1]
+    assert not wrong, (len(pairs), wrong[:10])
+
+
 @pytest.mark.parametrize("field,sentence", [
     ("Core.step", "a field is a function and, after a blank, a variable"), ("Core.step self.x:list", '"list" is no type of a field'),
     ("Core.step self..x", "a variable of the function and attributes"), ("Core.step a.b.c.d.e.f", "4 attributes"),

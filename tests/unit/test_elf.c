@@ -526,6 +526,50 @@ static void the_real_static_runtime_is_recognised(void **state)
 
 /* ---- names ---- */
 
+static void places_of_usdt_arguments(void **state)
+{
+	static const struct {
+		const char *args;
+		bool ok, deref;
+		unsigned reg;
+		int disp;
+	} rows[] = {
+	    {"-4@112(%rsp)", true, true, 19, 112}, {"-8@%r12", true, false, 3, 0},
+	    {"4@%esi 8@%rax", true, false, 13, 0}, {"-4@-20(%rbp) 8@%rax", true, true, 4, -20},
+	    {"4@%r8d", true, false, 9, 0},	   {"8@(%rdi)", true, true, 14, 0},
+	    {"-4@$2", false, false, 0, 0},	   {"8@8(%rax,%rbx,4)", false, false, 0, 0},
+	    {"8@%xmm0", false, false, 0, 0},	   {"", false, false, 0, 0},
+	    {"4@$1 8@%rax", false, false, 0, 0},   {"8@99999(%rax)", false, false, 0, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		unsigned reg = 0;
+		bool deref = false;
+		int disp = 0;
+
+		assert_int_equal(hb_usdt__place(rows[i].args, &reg, &deref, &disp), rows[i].ok);
+		if (!rows[i].ok)
+			continue;
+		assert_int_equal(reg, rows[i].reg);
+		assert_int_equal(deref, rows[i].deref);
+		assert_int_equal(disp, rows[i].disp);
+	}
+}
+
+static void types_are_demangled(void **state)
+{
+	char buf[64];
+
+	(void)state;
+	assert_string_equal(hb_demangle__type("St13runtime_error", buf, sizeof(buf)), "std::runtime_error");
+	assert_string_equal(hb_demangle__type("N6engine13out_of_blocksE", buf, sizeof(buf)),
+			    "engine::out_of_blocks");
+	assert_string_equal(hb_demangle__type("i", buf, sizeof(buf)), "int");
+	assert_string_equal(hb_demangle__type("N6engine13out_of", buf, sizeof(buf)), "N6engine13out_of");
+	assert_string_equal(hb_demangle__type("", buf, sizeof(buf)), "");
+}
+
 static void names_are_demangled_within_bounds(void **state)
 {
 	char buf[256], small[8], bomb[1024];
@@ -586,6 +630,8 @@ int main(void)
 	    cmocka_unit_test(a_static_runtime_is_recognised),
 	    cmocka_unit_test(the_real_static_runtime_is_recognised),
 	    cmocka_unit_test(names_are_demangled_within_bounds),
+	    cmocka_unit_test(types_are_demangled),
+	    cmocka_unit_test(places_of_usdt_arguments),
 	    cmocka_unit_test(kernel_functions_have_names),
 	};
 

@@ -35,7 +35,7 @@ static void known_versions(void **state)
 		assert_int_equal(o.code_qualname != 0, minor >= 11);
 	}
 	assert_false(hb_py_offsets__known(7, false, &o));
-	assert_false(hb_py_offsets__known(15, false, &o));
+	assert_false(hb_py_offsets__known(16, false, &o));
 	assert_false(hb_py_offsets__known(12, true, &o));
 }
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/siphash.h"
 #include "capture/python/heap.h"
 #include "capture/python/pattern.h"
 #include "children.h"
@@ -264,13 +265,26 @@ static void patterns(void **state)
 	assert_int_not_equal(hb_py_pattern__parse("a b", &p, &e), 0);
 }
 
+/* ---- hashes ---- */
+
+/* The published vectors: key 00..0f, texts 00.., of each length. */
+static void siphash(void **state)
+{
+	const u64 key[2] = {0x0706050403020100ULL, 0x0f0e0d0c0b0a0908ULL};
+	u8 text[16];
+
+	for (u8 i = 0; i < sizeof(text); i++)
+		text[i] = i;
+	assert_true(hb_siphash(key, text, 0) == 0x726fdb47dd0e0e31ULL);
+	assert_true(hb_siphash(key, text, 8) == 0x93f5f5799a932462ULL);
+	assert_true(hb_siphash(key, text, 15) == 0xa129ca6149be45e5ULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(objects),
-	    cmocka_unit_test(nonsense),
-	    cmocka_unit_test(paths),
-	    cmocka_unit_test(patterns),
+	    cmocka_unit_test(objects),	cmocka_unit_test(nonsense), cmocka_unit_test(paths),
+	    cmocka_unit_test(patterns), cmocka_unit_test(siphash),
 	};
 
 	return cmocka_run_group_tests_name("python_fields", tests, NULL, NULL);

@@ -44,7 +44,7 @@ struct hb_py_raise {
 	u16 eval_breaker; /* thread state; 0: not there (before 3.13) */
 	u16 native_id;	  /* thread state: tid as the process itself sees it; 0: not there ... */
 	u16 thread_tid;	  /* ... but where its thread_id points, so many bytes further; 0: not known */
-	u16 pad;
+	u16 gc_stats;	  /* interpreter: collections so far of each generation; 0: not known */
 };
 _Static_assert(sizeof(struct hb_py_raise) % 8 == 0, "without holes");
 
@@ -63,6 +63,11 @@ struct hb_py_events {
 #define HB_GIL_TAKE	   32  /* condition and mutex of those that want it */
 #define HB_GIL_GIVE	   120 /* those of the one who gave it away on request */
 #define HB_GIL_SIZE	   208
+
+/* struct gc_generation_stats: three numbers a generation, of which the first counts collections. */
+#define HB_GC_GENERATIONS 3
+#define HB_GC_STAT_WORDS  3
+#define HB_TSTATE_INTERP  16
 
 /* Exceptions of one class from one place. Map `py_raises`. */
 struct hb_py_raise_key {

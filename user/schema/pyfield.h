@@ -30,8 +30,10 @@ struct hb_py_heap_layout {
 	u8 tagged_int; /* size of an int: sign in the low bits (3.12+) */
 	u8 tag;	       /* low bits that are no part of a variable (3.14) */
 	u8 pad;
+	u16 type_keys; /* in a class: the keys that its objects share */
+	u16 pad2[3];
 };
-_Static_assert(sizeof(struct hb_py_heap_layout) == 32, "without holes");
+_Static_assert(sizeof(struct hb_py_heap_layout) == 40, "without holes");
 
 /* Value of map `py_field_codes`: the fields that are read in calls of a function. */
 struct hb_py_code_key {
@@ -90,13 +92,21 @@ enum hb_py_is {
 };
 
 struct hb_py_plan {
-	u64 name;  /* address of the type's name: another type lies there if this differs */
-	u64 key;   /* address of the attribute's name, as it is in the dict */
+	u64 mark;  /* of the type's name: another type lies there if this differs */
+	u64 key;   /* address of the attribute's name, as it is in the dict, or in the slot's definition */
+	u64 slot;  /* HB_PY_HOW_SLOT: address of its definition (PyMemberDef) */
+	u64 owner; /* and of the class that it is a part of, 0: it stays (a type of C) */
 	s32 off;   /* HB_PY_IS_SIZED: of the length */
-	u16 index; /* among the values; in a dict: where it was found, tried first */
+	u16 index; /* among the values, or the class's slots; in a dict: where it was found, tried first */
 	u8 how, pad;
 };
-_Static_assert(sizeof(struct hb_py_plan) == 24, "without holes");
+_Static_assert(sizeof(struct hb_py_plan) == 40, "without holes");
+
+/* From the address of a type's name and its first eight bytes. */
+static inline __attribute__((always_inline)) u64 hb_py_type_mark(u64 name, u64 text)
+{
+	return (name ^ text * 0xff51afd7ed558ccdULL) * 0xc4ceb9fe1a85ec53ULL;
+}
 
 /* Message HB_WIRE_PY_FIELD. */
 #define HB_PY_KIND_ASK 255 /* the rest is to be read by user space, from `object` and attribute `step` on */

@@ -44,6 +44,12 @@ struct hb_py_walk {
 };
 _Static_assert(sizeof(struct hb_py_walk) % 8 == 0, "without holes");
 
+/* Key of map `edge_stacks`: a thread, by its thread pointer. */
+struct hb_py_thread {
+	u64 pointer;
+	u32 tgid, pad;
+};
+
 /* Value of map `py_processes`, key: tgid. */
 struct hb_py_process {
 	u32 n, pad;

@@ -11,7 +11,8 @@
 #define HB_MAX_TARGETS 4096 /* processes in one window */
 #define HB_MAX_STACKS                                                                                        \
 	16384 /* distinct stacks kept by the kernel in one window: 16 MiB; twice that with Python */
-#define HB_STACK_DEPTH 127 /* frames, the kernel's own limit */
+#define HB_MAX_EDGE_STACKS 16384 /* Python threads asleep when a window begins */
+#define HB_STACK_DEPTH	   127	 /* frames, the kernel's own limit */
 
 /* What comes through the rings and is no record: user space makes records of it. Ids above those of records,
  * each with its struct. */

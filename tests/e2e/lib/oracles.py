@@ -11,6 +11,7 @@ from . import paths
 # What a test asks for -> what pip installs, pinned: an oracle that changes by itself is none.
 SETS = {
     "perfetto": ["perfetto==0.16.0", "protobuf"],
+    "samplers": ["py-spy==0.4.3", "austin-dist==3.7.0"],
     "hta": ["HolisticTraceAnalysis==0.5.0"],
 }
 

@@ -11,7 +11,7 @@
 /* PyMemberDescr: its head, then class, name, qualified name, PyMemberDef *. */
 #define DESCR_MEMBER 24
 /* PyMemberDef: name, kind, offset. */
-enum { MEMBER_OBJECT = 6, MEMBER_OBJECT_EX = 16 };
+enum { MEMBER_OBJECT = 6, MEMBER_OBJECT_EX = 16, MEMBER_SIZE = 40 };
 
 static u64 in_class(const struct hb_py_heap *h, u64 type, const char *name)
 {
@@ -24,6 +24,22 @@ static u64 in_class(const struct hb_py_heap *h, u64 type, const char *name)
 		    hb_py_dict__find(h, dict, name, &e) == 0 && e.value)
 			return e.value;
 	return 0;
+}
+
+/* Definitions of slots lie behind the class that has them, as many as its size says. */
+static void find_owner(const struct hb_py_heap *h, u64 descr, struct hb_py_plan *plan)
+{
+	u64 owner, size, n, begin;
+
+	if (!hb_py_memory__word(h->pid, descr + hb_py_heap__head(h), &owner) ||
+	    !hb_py_type__word(h, hb_py_heap__type(h, owner), HB_PY_TP_BASICSIZE, &size) ||
+	    !hb_py_memory__word(h->pid, owner + h->off.ob_size, &n))
+		return;
+	begin = owner + size;
+	if (n > UINT16_MAX || plan->slot < begin || plan->slot >= begin + n * MEMBER_SIZE)
+		return;
+	plan->owner = owner;
+	plan->index = (u16)((plan->slot - begin) / MEMBER_SIZE);
 }
 
 static enum hb_py_found member(const struct hb_py_heap *h, u64 descr, u64 object, u64 *value,
@@ -39,7 +55,8 @@ static enum hb_py_found member(const struct hb_py_heap *h, u64 descr, u64 object
 		plan->how = HB_PY_HOW_NEVER;
 		return HB_PY_NATIVE;
 	}
-	*plan = (struct hb_py_plan){.how = HB_PY_HOW_SLOT, .off = (s32)def[2]};
+	*plan = (struct hb_py_plan){.how = HB_PY_HOW_SLOT, .key = def[0], .slot = at, .off = (s32)def[2]};
+	find_owner(h, descr, plan);
 	if (!hb_py_memory__word(h->pid, object + def[2], value))
 		return HB_PY_UNREADABLE;
 	return *value ? HB_PY_FOUND : HB_PY_NOT_SET;
@@ -252,7 +269,7 @@ enum hb_py_found hb_py_attribute__find(const struct hb_py_heap *h, u64 object, c
 		return HB_PY_UNREADABLE;
 	found = lookup(h, type, object, name, value, plan);
 	/* Memory that was given to another object meanwhile shows here. */
-	if (!hb_py_type__word(h, type, HB_PY_TP_NAME, &plan->name) || hb_py_heap__type(h, object) != type)
+	if (!hb_py_type__mark(h, type, &plan->mark) || hb_py_heap__type(h, object) != type)
 		return HB_PY_UNREADABLE;
 	return found;
 }

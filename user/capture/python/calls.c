@@ -16,24 +16,22 @@
 	"end"
 
 static const struct way {
-	u8 from, to; /* minor versions */
-	u8 way;	     /* enum hb_py_way */
-	const char *symbol;
-	u8 frame_arg;
-	const char *holes;
+	u8 from, to;	   /* minor versions */
+	u8 way, frame_arg; /* enum hb_py_way; see hb_py_call_site */
+	const char *symbol, *holes;
 } ways[] = {
-    {8, 8, HB_PY_WAY_FRAME, EVAL, 0, NULL},
-    {9, 10, HB_PY_WAY_FRAME, EVAL, 1, NULL},
-    {11, 11, HB_PY_WAY_END, "_PyFrame_Clear", 0, HOLES_END "; a generator dropped before its end counts"},
-    {12, 12, HB_PY_WAY_END, "_PyEvalFrameClearAndPop", 1, HOLES_END},
-    {12, 12, HB_PY_WAY_END, "_PyFrame_ClearExceptCode", 0,
+    {8, 8, HB_PY_WAY_FRAME, 0, EVAL, NULL},
+    {9, 10, HB_PY_WAY_FRAME, 1, EVAL, NULL},
+    {11, 11, HB_PY_WAY_END, 0, "_PyFrame_Clear", HOLES_END "; a generator dropped before its end counts"},
+    {12, 12, HB_PY_WAY_END, 1, "_PyEvalFrameClearAndPop", HOLES_END},
+    {12, 12, HB_PY_WAY_END, 0, "_PyFrame_ClearExceptCode",
      HOLES_END "; a generator dropped before its end counts"},
-    {13, 255, HB_PY_WAY_END, "_PyEval_FrameClearAndPop", 1, HOLES_END},
-    {11, 11, HB_PY_WAY_HOOK, EVAL, 1,
+    {13, 255, HB_PY_WAY_END, 1, "_PyEval_FrameClearAndPop", HOLES_END},
+    {11, 11, HB_PY_WAY_HOOK, 1, EVAL,
      "__getitem__ called by specialised code of 3.11.2 and older; interpreters that start later"},
-    {12, 12, HB_PY_WAY_HOOK, EVAL, 1, "interpreters that start later"},
-    {13, 13, HB_PY_WAY_HOOK, EVAL, 1, "__init__ called by specialised code; interpreters that start later"},
-    {14, 255, HB_PY_WAY_HOOK, EVAL, 1, "interpreters that start later"},
+    {12, 12, HB_PY_WAY_HOOK, 1, EVAL, "interpreters that start later"},
+    {13, 13, HB_PY_WAY_HOOK, 1, EVAL, "__init__ called by specialised code; interpreters that start later"},
+    {14, 255, HB_PY_WAY_HOOK, 1, EVAL, "interpreters that start later"},
 };
 #define N_WAYS (sizeof(ways) / sizeof(*ways))
 
@@ -46,7 +44,7 @@ static const struct {
 } states[] = {
     {8, 9, HB_PY_SUSPENDED_WORD, 72, 88},   {10, 10, HB_PY_SUSPENDED_MINUS, 108, 88},
     {11, 11, HB_PY_SUSPENDED_GEN, -5, 96},  {12, 12, HB_PY_SUSPENDED_GEN, -5, 96},
-    {13, 14, HB_PY_SUSPENDED_GEN, -5, 112},
+    {13, 14, HB_PY_SUSPENDED_GEN, -5, 112}, {15, 15, HB_PY_SUSPENDED_NONE, 0, 136},
 };
 
 /* ---- the file ---- */
@@ -107,10 +105,15 @@ static u64 cheapest(const struct image *im, u64 offset)
 
 /* greenlet swaps pieces of a thread's stack, and the kernel finds the place to return to by order: it would
  * return into another call. */
+bool hb_py_calls__swaps_stacks(const char *path)
+{
+	return strstr(hb_text__basename(path), "greenlet") != NULL;
+}
+
 const char *hb_py_calls__no_return(const struct hb_process *p)
 {
 	for (u32 i = 0; i < p->n_maps; i++)
-		if (strstr(hb_text__basename(p->maps[i].path), "greenlet"))
+		if (hb_py_calls__swaps_stacks(p->maps[i].path))
 			return "greenlet is loaded, which swaps stacks: the kernel would return into the "
 			       "wrong call";
 	return NULL;

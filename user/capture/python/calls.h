@@ -32,6 +32,8 @@ struct hb_py_calls {
 	u64 get_hook, get_limit; /* addresses of accessors; 0 unknown */
 };
 
+/* A library that swaps pieces of threads' stacks, under which return probes must not be. */
+bool hb_py_calls__swaps_stacks(const char *path);
 /* Why this process's functions may have no return probes; NULL: they may. */
 const char *hb_py_calls__no_return(const struct hb_process *p);
 /* The best way without changing anything, or the hook. NONE: `why` says why not. */
@@ -57,6 +59,8 @@ int hb_py_hook__find(const struct hb_process *p, const struct hb_py_runtime *r, 
 		     bool force, struct hb_py_hook *h, bool *left, struct hb_error *e);
 /* Sets the words; 0 or -errno, and then all is as before. */
 int hb_py_hook__set(const struct hb_py_hook *h);
+/* All of its words are as they were set; true too when the process is gone. */
+bool hb_py_hook__stands(const struct hb_py_hook *h);
 /* Takes back what is still ours. Safe in a child between fork and exit: no memory, no locks. Words taken
  * back.
  */

@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include "capture/python/memory.h"
 #include "capture/python/private.h"
-#include "capture/python/versions.def"
 #include "capture/symbols/symbols.h"
 
 /* ---- layouts ---- */
@@ -21,31 +20,32 @@ struct layout {
 	u16 eval_breaker, native_id;
 	u16 gil_at;	 /* up to 3.11: the GIL in _PyRuntime */
 	u16 gil_pointer; /* later: in an interpreter, the address of its GIL; 0: there is none */
+	u16 gc_stats;	 /* in an interpreter; 0: not needed, the generation is told */
 };
 
-/* One row each, in the order of HB_PY_BUILDS; free-threaded builds have a GIL that hardly anybody takes. */
-static const struct layout layouts[HB_PY_N_BUILDS] = {
-    /* 3.8 */ {88, 96, 104, 0, 24, 0, 24, 168, 0, 0, 1152, 0},
-    /* 3.9 */ {88, 96, 104, 0, 24, 0, 24, 168, 0, 0, 352, 0},
-    /* 3.10 */ {88, 96, 104, 0, 24, 0, 24, 168, 0, 0, 352, 0},
-    /* 3.11 */ {96, 104, 112, 0, 24, 24, 24, 168, 0, 160, 360, 0},
-    /* 3.12 */ {96, 0, 0, 40, 24, 24, 24, 168, 0, 144, 0, 384},
-    /* 3.13 */ {112, 0, 0, 40, 24, 24, 24, 168, 24, 160, 0, 16},
-    /* 3.14 */ {112, 0, 0, 40, 24, 24, 24, 168, 24, 160, 0, 16},
-    /* 3.13t */ {112, 0, 0, 56, 40, 40, 40, 184, 24, 160, 0, 0},
-    /* 3.14t */ {112, 0, 0, 56, 40, 40, 40, 184, 24, 160, 0, 0},
-};
-
-#define BUILD(m, ft) {m, ft},
+/* Free-threaded builds have a GIL that hardly anybody takes. */
 static const struct {
 	u8 minor, free_threaded;
-} builds[HB_PY_N_BUILDS] = {HB_PY_BUILDS(BUILD)};
+	struct layout layout;
+} builds[] = {
+    {8, 0, {88, 96, 104, 0, 24, 0, 24, 168, 0, 0, 1152, 0, 0}},
+    {9, 0, {88, 96, 104, 0, 24, 0, 24, 168, 0, 0, 352, 0, 0}},
+    {10, 0, {88, 96, 104, 0, 24, 0, 24, 168, 0, 0, 352, 0, 0}},
+    {11, 0, {96, 104, 112, 0, 24, 24, 24, 168, 0, 160, 360, 0, 0}},
+    {12, 0, {96, 0, 0, 40, 24, 24, 24, 168, 0, 144, 0, 384, 0}},
+    {13, 0, {112, 0, 0, 40, 24, 24, 24, 168, 24, 160, 0, 16, 7528}},
+    {14, 0, {112, 0, 0, 40, 24, 24, 24, 168, 24, 160, 0, 16, 7528}},
+    {15, 0, {136, 0, 0, 40, 24, 24, 24, 168, 24, 184, 0, 16, 0}},
+    {13, 1, {112, 0, 0, 56, 40, 40, 40, 184, 24, 160, 0, 0, 0}},
+    {14, 1, {112, 0, 0, 56, 40, 40, 40, 184, 24, 160, 0, 0, 0}},
+    {15, 1, {136, 0, 0, 56, 40, 40, 40, 184, 24, 184, 0, 0, 0}},
+};
 
 static const struct layout *layout_of(const struct hb_py_runtime *r)
 {
-	for (unsigned i = 0; i < HB_PY_N_BUILDS; i++)
+	for (unsigned i = 0; i < sizeof(builds) / sizeof(*builds); i++)
 		if (builds[i].minor == r->minor && builds[i].free_threaded == r->free_threaded)
-			return &layouts[i];
+			return &builds[i].layout;
 	return NULL;
 }
 
@@ -352,6 +352,7 @@ static void fill_raise(u32 pid, const struct hb_py_runtime *r, const struct hb_p
 	    .str_kind_bit = o->str_kind_bit,
 	    .eval_breaker = l->eval_breaker,
 	    .native_id = l->native_id,
+	    .gc_stats = l->gc_stats,
 	    .thread_tid = l->native_id ? 0 : find_tid(pid, r),
 	};
 	for (unsigned i = 0; im && im->runtime && i < 3; i++)
@@ -382,7 +383,7 @@ static const char *const gc_words[] = {
     [HB_PY_GC_NONE] = "garbage collections have no visible hook in this build",
     [HB_PY_GC_COLLECTOR] = "garbage collections complete, with generation",
     [HB_PY_GC_USDT] = "garbage collections complete, with generation (USDT)",
-    [HB_PY_GC_PENDING] = "automatic garbage collections only, without generation (gc.collect() is not seen)",
+    [HB_PY_GC_PENDING] = "automatic garbage collections only (gc.collect() is not seen)",
 };
 
 const char *hb_py_events__describe(u32 pid, const struct hb_py_runtime *r, const struct hb_py_image *im,

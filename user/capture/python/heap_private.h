@@ -53,6 +53,8 @@ enum {
 #define HB_PY_FLAG_TYPE	   (1u << 31)
 
 bool hb_py_type__word(const struct hb_py_heap *h, u64 type, u16 member, u64 *out);
+/* By what it differs from another that came to lie there. */
+bool hb_py_type__mark(const struct hb_py_heap *h, u64 type, u64 *mark);
 /* tp_name, such as "Engine" or "collections.deque"; "" when unreadable. */
 const char *hb_py_type__name(const struct hb_py_heap *h, u64 type, char *buf, size_t size);
 /* Its classes in order of lookup; the number, 0 when unreadable. */

@@ -174,15 +174,30 @@ static int check_slot(u32 pid, u64 slot, u64 eval, bool *left, struct hb_error *
 	return 0;
 }
 
+/* Its compiler uses the same word, around what it must not compile too, and sets it to nothing when it is
+ * done. */
+static int check_torch(const struct hb_process *p, struct hb_error *e)
+{
+	for (u32 i = 0; i < p->n_maps; i++)
+		if (strstr(p->maps[i].path, "/libtorch_python."))
+			return hb_error__set(
+			    e, HB_EXIT_TARGET, -EBUSY,
+			    "torch is loaded, whose compiler uses the same hook and would take "
+			    "it away, in eager mode too");
+	return 0;
+}
+
 int hb_py_hook__find(const struct hb_process *p, const struct hb_py_runtime *r, const struct hb_py_calls *c,
 		     bool force, struct hb_py_hook *h, bool *left, struct hb_error *e)
 {
 	u32 off = offset_of_hook(p->pid, c->get_hook);
 	u64 interp;
-	int err = 0;
+	int err = force ? 0 : check_torch(p, e);
 
 	*h = (struct hb_py_hook){.pid = p->pid, .eval = c->eval};
 	*left = false;
+	if (err)
+		return err;
 	if (!off || !c->eval)
 		return hb_error__set(e, HB_EXIT_TARGET, -ENOTSUP,
 				     "where the hook is could not be found (another compiler's code?)");
@@ -240,6 +255,16 @@ int hb_py_hook__set(const struct hb_py_hook *h)
 	if (err)
 		hb_py_hook__unset(h);
 	return err;
+}
+
+bool hb_py_hook__stands(const struct hb_py_hook *h)
+{
+	u64 word;
+
+	for (u32 i = 0; i < h->n; i++)
+		if (hb_py_memory__word(h->pid, h->slot[i], &word) && word != h->eval)
+			return false;
+	return true;
 }
 
 u32 hb_py_hook__unset(const struct hb_py_hook *h)

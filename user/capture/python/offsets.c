@@ -126,6 +126,38 @@ static const struct layout layout_14 = {
     .str_ascii = 80,
 };
 
+static const struct layout layout_15 = {
+    .n = 111,
+    .interpreters = 5,
+    .interp_size = 6,
+    .interp_next = 8,
+    .interp_threads = 9,
+    .tstate_size = 22,
+    .tstate_next = 24,
+    .frame = 26,
+    .thread_id = 30,
+    .frame_size = 39,
+    .back = 40,
+    .code = 41,
+    .instr = 42,
+    .locals = 43,
+    .owner = 44,
+    .code_size = 47,
+    .file = 48,
+    .name = 49,
+    .qualname = 50,
+    .lines = 51,
+    .firstline = 52,
+    .code_locals = 54,
+    .code_local_kinds = 55,
+    .code_bytes = 56,
+    .ob_type = 59,
+    .bytes_data = 88,
+    .str_state = 90,
+    .str_length = 91,
+    .str_ascii = 92,
+};
+
 /* Words that must be offsets inside of a struct whose size is another word. */
 static bool inside(const u64 *w, u16 size, const u16 *at, unsigned n, unsigned bytes)
 {
@@ -218,7 +250,7 @@ int hb_py_offsets__published(const u64 *words, size_t n, struct hb_py_offsets *o
 	minor = words[1] >> 16 & 0xff;
 	if (words[1] >> 24 != 3 || minor < 13 || words[2] > 1)
 		return -EINVAL;
-	l = minor == 13 ? &layout_13 : &layout_14;
+	l = minor == 13 ? &layout_13 : minor == 14 ? &layout_14 : &layout_15;
 	if (n < l->n || !plausible(words, l))
 		return -EINVAL;
 	/* What is not published: as it was in the last version that is known. */

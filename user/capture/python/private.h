@@ -22,4 +22,7 @@ enum hb_py_walked {
 enum hb_py_walked hb_py_walk__try(u32 pid, const struct hb_py_runtime *r, const u64 *states, u32 n, char *why,
 				  size_t size);
 
+/* As the kernel's walker does it. False: there is no stack. */
+bool hb_py_walk__trace(u32 pid, const struct hb_py_runtime *r, u64 state, struct hb_stack_trace *out);
+
 #endif

@@ -41,7 +41,7 @@ struct hb_py_offsets {
 	struct hb_py_walk walk;
 };
 #define HB_PY_OLDEST 8
-#define HB_PY_NEWEST 14
+#define HB_PY_NEWEST 15
 
 /* The row of the table; false when this version is not in it. */
 bool hb_py_offsets__known(unsigned minor, bool free_threaded, struct hb_py_offsets *o);
@@ -69,14 +69,15 @@ struct hb_py_runtime {
 	bool published;			/* offsets are the runtime's own */
 	bool exact;			/* micro is known */
 	enum hb_py_state state;
-	char why[256];	/* a sentence, when not ready */
-	char note[160]; /* a sentence, "" when there is nothing to note */
-	u32 wrong;	/* times in a row that its frames made no sense */
-	u32 threads;	/* with a thread state, when it was looked at last */
-	u64 file;	/* inode */
-	u64 address;	/* of _PyRuntime */
-	u64 code_type;	/* address of PyCode_Type; 0 unknown */
-	u64 cell_type;	/* of PyCell_Type */
+	char why[256];	    /* a sentence, when not ready */
+	char note[160];	    /* a sentence, "" when there is nothing to note */
+	u32 wrong;	    /* times in a row that its frames made no sense */
+	u32 threads;	    /* with a thread state, when it was looked at last */
+	u64 file;	    /* inode */
+	u64 address;	    /* of _PyRuntime */
+	u64 code_type;	    /* address of PyCode_Type; 0 unknown */
+	u64 cell_type;	    /* of PyCell_Type */
+	u64 get_state;	    /* code that returns the current thread's state; 0 unknown */
 	u64 eval, get_hook; /* code: what runs a frame, and what tells of another one that does; 0 unknown */
 	struct hb_py_offsets off;
 };
@@ -95,6 +96,11 @@ const char *hb_py_runtime__describe(const struct hb_py_runtime *r, char *buf, si
 bool hb_python__is_library(const char *path);
 /* For the kernel's walker; false when none is ready. */
 bool hb_python__kernel(const struct hb_python *py, struct hb_py_process *out);
+
+/* Calls fn with the stack of each thread, as the kernel's walker would find it, and its thread pointer.
+ * Threads run on meanwhile: only that of one that sleeps all the time is right. */
+void hb_python__each_stack(const struct hb_python *py,
+			   void (*fn)(u64 thread, const struct hb_stack_trace *t, void *arg), void *arg);
 
 /* ---- names of code objects ---- */
 

@@ -164,6 +164,7 @@ static bool add_runtime(struct hb_python *py, const struct hb_process *p, const 
 	r->code_type = symbol(im, "PyCode_Type");
 	r->cell_type = symbol(im, "PyCell_Type");
 	r->eval = symbol(im, "_PyEval_EvalFrameDefault");
+	r->get_state = symbol(im, "PyGILState_GetThisThreadState");
 	r->get_hook = symbol(im, "_PyInterpreterState_GetEvalFrameFunc");
 	r->off.walk.none = symbol(im, "_Py_NoneStruct");
 	snprintf(r->why, sizeof(r->why), "it has not started up yet");
@@ -247,14 +248,15 @@ static void describe_ready(const struct hb_py_runtime *r, char *buf, size_t size
 {
 	const struct hb_py_walk *w = &r->off.walk;
 	char behind[32] = "";
+	unsigned slot = w->slot < 0 ? -(unsigned)w->slot : (unsigned)w->slot;
 
 	if (w->slot_inner >= 0)
 		snprintf(behind, sizeof(behind), ", then +0x%x", (unsigned)w->slot_inner);
 	snprintf(
 	    buf, size,
-	    "stacks work, also without the GIL (layout %s, checked on %u thread%s; thread state at +0x%x%s)",
+	    "stacks work, also without the GIL (layout %s, checked on %u thread%s; thread state at %c0x%x%s)",
 	    r->published ? "published by the runtime" : "known by version", r->threads,
-	    r->threads == 1 ? "" : "s", (unsigned)w->slot, behind);
+	    r->threads == 1 ? "" : "s", w->slot < 0 ? '-' : '+', slot, behind);
 }
 
 /* The last number is only told by the runtime itself. */
@@ -358,4 +360,23 @@ bool hb_python__kernel(const struct hb_python *py, struct hb_py_process *out)
 		if (py->runtime[i].state == HB_PY_READY)
 			out->runtime[out->n++] = py->runtime[i].off.walk;
 	return out->n > 0;
+}
+
+void hb_python__each_stack(const struct hb_python *py,
+			   void (*fn)(u64 thread, const struct hb_stack_trace *t, void *arg), void *arg)
+{
+	u64 *states = malloc(HB_PY_THREADS_MAX * sizeof(*states)), thread;
+	struct hb_stack_trace t;
+
+	for (u32 i = 0; states && i < py->n; i++) {
+		const struct hb_py_runtime *r = &py->runtime[i];
+		u32 n =
+		    r->state == HB_PY_READY ? hb_py_threads__list(py->pid, r, states, HB_PY_THREADS_MAX) : 0;
+
+		for (u32 k = 0; k < n; k++)
+			if (hb_py_memory__word(py->pid, states[k] + r->off.walk.thread_id, &thread) &&
+			    hb_py_walk__trace(py->pid, r, states[k], &t))
+				fn(thread, &t, arg);
+	}
+	free(states);
 }

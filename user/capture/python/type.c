@@ -27,6 +27,7 @@ void hb_py_heap__layout(const struct hb_py_heap *h, struct hb_py_heap_layout *ou
 	    .values_at = (u8)hb_py_heap__values(h),
 	    .tagged_int = o->minor >= 12,
 	    .tag = o->walk.tag,
+	    .type_keys = o->type_keys,
 	};
 }
 
@@ -41,6 +42,18 @@ bool hb_py_type__word(const struct hb_py_heap *h, u64 type, u16 member, u64 *out
 {
 	*out = 0;
 	return hb_py_memory__word(h->pid, hb_py_heap__member(h, type, member), out);
+}
+
+bool hb_py_type__mark(const struct hb_py_heap *h, u64 type, u64 *mark)
+{
+	u64 name, text;
+
+	if (!hb_py_type__word(h, type, HB_PY_TP_NAME, &name))
+		return false;
+	if (!hb_py_memory__word(h->pid, name, &text))
+		text = 0;
+	*mark = hb_py_type_mark(name, text);
+	return true;
 }
 
 const char *hb_py_type__name(const struct hb_py_heap *h, u64 type, char *buf, size_t size)

@@ -62,8 +62,7 @@ bool hb_py_value__is(const struct hb_py_heap *h, u64 type, struct hb_py_plan *is
 	u64 flags;
 
 	memset(is, 0, sizeof(*is));
-	if (!hb_py_type__word(h, type, HB_PY_TP_FLAGS, &flags) ||
-	    !hb_py_type__word(h, type, HB_PY_TP_NAME, &is->name))
+	if (!hb_py_type__word(h, type, HB_PY_TP_FLAGS, &flags) || !hb_py_type__mark(h, type, &is->mark))
 		return false;
 	by_flags(h, flags, is);
 	if (is->how == HB_PY_IS_INT && strcmp(hb_py_type__name(h, type, name, sizeof(name)), "bool") == 0)

@@ -127,3 +127,60 @@ enum hb_py_walked hb_py_walk__try(u32 pid, const struct hb_py_runtime *r, const 
 	}
 	return result;
 }
+
+/* ---- a whole stack ---- */
+
+/* As py_mark in bpf/python.bpf.h; what cannot be read is 0 there, too. */
+static u64 mark_of(u32 pid, const struct hb_py_walk *w, u64 code, u32 i)
+{
+	u64 parts[2] = {0}, hash;
+
+	hb_py_memory__read(pid, code + w->code_mark, parts, w->str_hash ? 16 : 8);
+	if (!w->str_hash)
+		return parts[0];
+	hash = parts[1];
+	if (i < HB_PY_NAMED && !hb_py_memory__word(pid, parts[1] + w->str_hash, &hash))
+		hash = 0;
+	return hash ^ parts[0];
+}
+
+static u64 word_of_frame(const struct hb_py_walk *w, const u8 *frame, u64 *code)
+{
+	u64 at = word_of(frame, w->instr), word;
+
+	*code = word_of(frame, w->code) & ~(u64)w->tag;
+	if (!*code || *code == w->none || (w->owner && frame[w->owner] >= w->shim_owner))
+		return HB_PY_BORDER;
+	at = w->code_bytes ? at - (*code + w->code_bytes) : (u64)(s64)(s32)at * w->lasti_bytes;
+	at >>= 1;
+	word = HB_PY_WORD(*code, at < HB_PY_AT_MAX ? at : HB_PY_AT_MAX);
+	if (w->always_entered || (w->entry && frame[w->entry]))
+		word |= HB_PY_ENTERED;
+	return word;
+}
+
+bool hb_py_walk__trace(u32 pid, const struct hb_py_runtime *r, u64 state, struct hb_stack_trace *out)
+{
+	const struct hb_py_walk *w = &r->off.walk;
+	u64 h = HB_PY_HASH_BEGIN, at, code;
+	u8 frame[HB_PY_BLOCK];
+	u32 i;
+
+	if (!innermost(pid, w, state, &at) || !at)
+		return false;
+	out->state = HB_TRACE_WHOLE;
+	for (i = 0; at && i < HB_STACK_DEPTH; i++) {
+		if (at % 8 || hb_py_memory__read(pid, at, frame, w->frame_size)) {
+			out->state = HB_TRACE_BROKEN;
+			break;
+		}
+		out->ip[i] = word_of_frame(w, frame, &code);
+		h = hb_py_hash(h, out->ip[i], out->ip[i] == HB_PY_BORDER ? 0 : mark_of(pid, w, code, i));
+		at = word_of(frame, w->back);
+	}
+	if (at && i == HB_STACK_DEPTH)
+		out->state = HB_TRACE_TRUNCATED;
+	out->n = i;
+	out->hash = hb_py_hash_end(h, out->state);
+	return i > 0;
+}

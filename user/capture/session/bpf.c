@@ -83,6 +83,7 @@ static void configure_python(struct hb_bpf *b, const struct hb_session_opts *o)
 		b->skel->rodata->hb_accel_every[c] = on ? o->stacks_every[c] : 0;
 	bpf_map__set_max_entries(b->skel->maps.stacks, on ? 2 * HB_MAX_STACKS : HB_MAX_STACKS);
 	bpf_map__set_max_entries(b->skel->maps.stack_pairs, on ? HB_MAX_STACKS : 1);
+	bpf_map__set_max_entries(b->skel->maps.edge_stacks, on ? HB_MAX_EDGE_STACKS : 1);
 	bpf_map__set_max_entries(b->skel->maps.py_processes, on ? HB_MAX_TARGETS : 1);
 	if (!hb_session__wants_calls(o))
 		bpf_map__set_max_entries(b->skel->maps.py_functions, 1);
@@ -382,6 +383,26 @@ void hb_bpf__each_raise(const struct hb_bpf *b,
 			fn(&key, &count, arg);
 		last = &key;
 	}
+}
+
+/* Ids as the kernel's side makes them (hb_stack__intern, hb_stack__join). */
+int hb_bpf__edge_stack(struct hb_bpf *b, u32 pid, u64 thread, const struct hb_stack_trace *t)
+{
+	struct hb_py_thread key = {.pointer = thread, .tgid = pid};
+	u32 python = (t->hash >> 32) & ~HB_STACK_PAIR, id;
+	struct hb_stack_pair pair = {0};
+	struct hb_stack_trace there;
+
+	python = python ? python : 1;
+	pair.python = python;
+	id = (u32)((u64)python * 0xff51afd7ed558ccdULL >> 32) | HB_STACK_PAIR;
+	if (bpf_map_update_elem(bpf_map__fd(b->skel->maps.stacks), &python, t, BPF_NOEXIST) &&
+	    (!hb_bpf__trace(b, python, &there) || there.hash != t->hash))
+		return -ENOSPC;
+	if (bpf_map_update_elem(bpf_map__fd(b->skel->maps.stack_pairs), &id, &pair, BPF_NOEXIST) &&
+	    errno != EEXIST)
+		return -errno;
+	return bpf_map_update_elem(bpf_map__fd(b->skel->maps.edge_stacks), &key, &id, BPF_ANY) ? -errno : 0;
 }
 
 /* All CPUs see a word within this time of its being written. */

@@ -58,6 +58,8 @@ void hb_bpf__each_raise(const struct hb_bpf *b,
 			void (*fn)(const struct hb_py_raise_key *k, const struct hb_py_raise_count *c,
 				   void *arg),
 			void *arg);
+/* The Python stack of a thread that sleeps, for the end of this sleep. 0 or -errno. */
+int hb_bpf__edge_stack(struct hb_bpf *b, u32 pid, u64 thread, const struct hb_stack_trace *t);
 /* Empties the set: from now on nothing is recorded. */
 void hb_bpf__clear_targets(struct hb_bpf *b);
 /* Process, scheduler and (--syscalls all) system call events. */

@@ -404,7 +404,7 @@ static bool wanted(const struct hb_session *s, const char *path)
 	for (u32 i = 0; i < n; i++)
 		if (hb_row__covers_library(&rows[i], path))
 			return true;
-	return s->python && hb_python__is_library(path);
+	return s->python && (hb_python__is_library(path) || (s->pycalls && hb_py_calls__swaps_stacks(path)));
 }
 
 /* Probes stay while a library is unmapped and mapped again. */

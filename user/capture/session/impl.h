@@ -153,6 +153,8 @@ void hb_session_python__look(struct hb_session *s, struct proc_state *ps);
 void hb_session_python__fork(struct hb_session *s, u32 parent, u32 child); /* any thread */
 void hb_session_python__tick(struct hb_session *s);
 int hb_session_python__subscribe(struct hb_session *s);
+/* The window has begun: stacks of threads that sleep since before. */
+void hb_session_python__edge(struct hb_session *s);
 /* Pump: a stack id that is new. */
 void hb_session_python__seen(struct hb_session *s, u32 pid, u32 raw);
 

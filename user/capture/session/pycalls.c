@@ -242,6 +242,22 @@ static void take_back(struct hb_session *s, const struct hb_process *p, const st
 		hb_warn("pid %u: took back the hook that a tool which was killed had left in Python", p->pid);
 }
 
+/* torch.compile uses the same word, and sets it to nothing when it is done. It is not set again: it would be
+ * taken away at each compiled call, and what is recorded between would look like all there is. */
+void hb_session_pycalls__tick(struct hb_session *s)
+{
+	u32 pid;
+
+	while (s->pycalls && s->pycalls->hooks && (pid = hb_pyhooks__taken(s->pycalls->hooks))) {
+		say(s, HB_NOTE_WARNING,
+		    "pid %u: the eval_frame hook was taken away by the program (torch.compile?): most Python "
+		    "calls "
+		    "are missing from then on",
+		    pid);
+		lose_stretch(s);
+	}
+}
+
 /* False: it may not be set. */
 static bool hook(struct hb_session *s, const struct hb_process *p, const struct hb_py_runtime *r,
 		 const struct hb_py_calls *w, const struct seat *seat)
@@ -339,6 +355,7 @@ void hb_session_pycalls__detach(struct hb_session *s, u64 deadline)
 {
 	if (!s->pycalls)
 		return;
+	hb_session_pycalls__tick(s);
 	if (s->pycalls->hooks)
 		hb_pyhooks__unset(s->pycalls->hooks);
 	hb_attach__detach(s->pycalls->attach, deadline);

@@ -14,6 +14,7 @@ void hb_session_pycalls__look(struct hb_session *s, struct proc_state *ps);
 /* Any thread: what is set in the parent is set in the child. */
 void hb_session_pycalls__fork(struct hb_session *s, u32 parent, u32 child);
 void hb_session_pycalls__forget(struct hb_session *s, u32 pid);
+void hb_session_pycalls__tick(struct hb_session *s); /* five times a second, and at the end */
 int hb_session_pycalls__subscribe(struct hb_session *s);
 void hb_session_pycalls__describe(struct hb_session *s); /* notes, when the window has begun */
 /* ns that the kernel takes to come to a program of this name; 0: it is not one of these. */
@@ -29,6 +30,8 @@ struct hb_pyhooks *hb_pyhooks__new(struct hb_error *e); /* NULL with a sentence 
 /* Sets one, and keeps it. 0 or -errno. */
 int hb_pyhooks__set(struct hb_pyhooks *k, const struct hb_py_hook *h);
 void hb_pyhooks__fork(struct hb_pyhooks *k, u32 parent, u32 child);
+/* The next process whose hook something else has taken away, each once; 0: none. */
+u32 hb_pyhooks__taken(struct hb_pyhooks *k);
 /* Takes back all, also in children that nobody told of. */
 void hb_pyhooks__unset(struct hb_pyhooks *k);
 void hb_pyhooks__free(struct hb_pyhooks *k);

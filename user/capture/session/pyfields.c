@@ -16,9 +16,10 @@
 #include "capture/python/field.h"
 
 #define MAX_SAID 4 /* sentences on one field */
-/* Readings of our own in one second: a field that the kernel can never read, in a function that is called all
- * the time, is not to keep us from the rings. */
-#define MAX_LATE 2000
+/* Time for readings of our own in one second: a field that the kernel can never read, in a function that is
+ * called all the time, is not to keep us from the rings; nor are those that were sent before the kernel was
+ * told. */
+#define MAX_LATE_NS 50000000ULL
 
 struct asked {	     /* for one field */
 	u32 text;    /* string in the window */
@@ -28,9 +29,8 @@ struct asked {	     /* for one field */
 };
 
 struct hb_session_pyfields {
-	u64 key[2]; /* of hashes: forgotten with the window's end */
-	u64 second; /* of the readings counted in `late` */
-	u32 late;
+	u64 key[2];	     /* of hashes: forgotten with the window's end */
+	u64 second, late_ns; /* spent on readings in this second */
 	struct asked asked[HB_PY_FIELDS];
 };
 
@@ -91,7 +91,7 @@ static void add(struct hb_session *s, u32 field, const struct hb_py_heap *h, u64
 	else if (err)
 		snprintf(why, sizeof(why), "the variables of %.150s could not be read", function);
 	else if (c->n == HB_PY_CODE_FIELDS)
-		snprintf(why, sizeof(why), "%.150s has %u fields already, which is as many as can be read",
+		snprintf(why, sizeof(why), "%.150s has %d fields already, which is as many as can be read",
 			 function, HB_PY_CODE_FIELDS);
 	if (err || c->n == HB_PY_CODE_FIELDS) {
 		say(s, field, why);
@@ -122,7 +122,11 @@ bool hb_session_pyfields__judge(struct hb_session *s, u32 pid, u64 code, const s
 			continue;
 		s->pyfields->asked[i].matched++;
 		matched = true;
-		if (hb_session_python__heap(s, pid, code, &h))
+		if (!hb_session_python__heap(s, pid, code, &h))
+			continue;
+		if (h.off.minor > HB_PY_NEWEST)
+			say(s, i, "how objects lie in this version of Python is not known");
+		else
 			add(s, i, &h, code, at->func, &c);
 	}
 	if (!c.n)
@@ -167,31 +171,31 @@ static void plan(u64 type, u32 step, const struct hb_py_plan *p, void *arg)
 			   p);
 }
 
-static bool may_read(struct hb_session_pyfields *f)
+static bool may_read(struct hb_session_pyfields *f, u64 now)
 {
-	u64 second = hb_clock__now() / 1000000000ULL;
-
-	if (second != f->second)
-		f->late = 0;
-	f->second = second;
-	return f->late++ < MAX_LATE;
+	if (now / 1000000000ULL != f->second)
+		f->late_ns = 0;
+	f->second = now / 1000000000ULL;
+	return f->late_ns < MAX_LATE_NS;
 }
 
 static void read_on(struct hb_session *s, const struct hb_wire *w, const struct hb_py_field_read *r,
 		    struct hb_py_value *v)
 {
 	struct planning l = {s, w->pid, r->field};
+	u64 begin = hb_clock__now();
 	struct hb_py_heap h;
 	char why[700] = "";
 
 	memset(v, 0, sizeof(*v));
 	v->kind = HB_PYKIND_UNREADABLE;
-	if (!may_read(s->pyfields) || !hb_session_python__heap(s, w->pid, r->code, &h))
+	if (!may_read(s->pyfields, begin) || !hb_session_python__heap(s, w->pid, r->code, &h))
 		return;
 	hb_py_path__follow(&h, &s->o.fields[r->field].path, r->step, r->object, v, plan, &l, why,
 			   sizeof(why));
 	if (why[0])
 		say(s, r->field, why);
+	s->pyfields->late_ns += hb_clock__now() - begin;
 }
 
 static void on_field(const struct hb_wire *w, const void *payload, void *arg)
@@ -205,7 +209,7 @@ static void on_field(const struct hb_wire *w, const void *payload, void *arg)
 		return;
 	if (r->kind == HB_PY_KIND_ASK || r->kind == HB_PYKIND_OBJECT) {
 		read_on(s, w, r, &v);
-		rec.flags = 1;
+		rec.flags = v.kind != HB_PYKIND_UNREADABLE;
 		rec.kind = v.kind;
 		rec.num = v.num;
 		rec.length = v.length;

@@ -21,6 +21,7 @@
 struct hb_pyhooks {
 	pthread_mutex_t lock; /* children are told of by the pump */
 	struct hb_py_hook *list;
+	bool *taken; /* of each: it was said */
 	u32 n;
 	int to_guard; /* pipe; -1 */
 	pid_t guard;
@@ -94,8 +95,9 @@ struct hb_pyhooks *hb_pyhooks__new(struct hb_error *e)
 	}
 	k->to_guard = -1;
 	k->list = calloc(HB_MAX_TARGETS, sizeof(*k->list));
+	k->taken = calloc(HB_MAX_TARGETS, sizeof(*k->taken));
 	pthread_mutex_init(&k->lock, NULL);
-	err = k->list ? start_guard(k) : -ENOMEM;
+	err = k->list && k->taken ? start_guard(k) : -ENOMEM;
 	if (!err)
 		return k;
 	hb_error__set(e, HB_EXIT_FAILED, err, "cannot start the process that takes hooks back: %s",
@@ -105,12 +107,13 @@ struct hb_pyhooks *hb_pyhooks__new(struct hb_error *e)
 }
 
 /* The guardian knows of it first. Smaller than what a pipe takes at once. */
-static int keep(struct hb_pyhooks *k, const struct hb_py_hook *h)
+static int keep(struct hb_pyhooks *k, const struct hb_py_hook *h, bool inherited)
 {
 	if (k->n == HB_MAX_TARGETS)
 		return -ENOSPC;
 	if (write(k->to_guard, h, sizeof(*h)) != sizeof(*h))
 		return -EPIPE;
+	k->taken[k->n] = inherited; /* a child may well run another program */
 	k->list[k->n++] = *h;
 	return 0;
 }
@@ -120,7 +123,9 @@ int hb_pyhooks__set(struct hb_pyhooks *k, const struct hb_py_hook *h)
 	int err;
 
 	pthread_mutex_lock(&k->lock);
-	err = keep(k, h);
+	for (u32 i = 0; i < k->n; i++) /* of the program that ran there before */
+		k->taken[i] |= k->list[i].pid == h->pid;
+	err = keep(k, h, false);
 	pthread_mutex_unlock(&k->lock);
 	return err ? err : hb_py_hook__set(h);
 }
@@ -135,9 +140,24 @@ void hb_pyhooks__fork(struct hb_pyhooks *k, u32 parent, u32 child)
 			continue;
 		h = k->list[i];
 		h.pid = child;
-		keep(k, &h);
+		keep(k, &h, true);
 	}
 	pthread_mutex_unlock(&k->lock);
+}
+
+u32 hb_pyhooks__taken(struct hb_pyhooks *k)
+{
+	u32 pid = 0;
+
+	pthread_mutex_lock(&k->lock);
+	for (u32 i = 0; i < k->n && !pid; i++) {
+		if (k->taken[i] || hb_py_hook__stands(&k->list[i]))
+			continue;
+		k->taken[i] = true;
+		pid = k->list[i].pid;
+	}
+	pthread_mutex_unlock(&k->lock);
+	return pid;
 }
 
 static bool has(const struct hb_pyhooks *k, u32 pid)
@@ -189,5 +209,6 @@ void hb_pyhooks__free(struct hb_pyhooks *k)
 	if (k->guard > 0)
 		waitpid(k->guard, NULL, 0);
 	free(k->list);
+	free(k->taken);
 	free(k);
 }

@@ -124,6 +124,7 @@ void hb_session_python__tick(struct hb_session *s)
 {
 	u64 now = hb_clock__now();
 
+	hb_session_pycalls__tick(s);
 	for (u32 i = 0; s->python && i < s->n_procs; i++) {
 		struct proc_state *ps = &s->procs[i];
 
@@ -133,6 +134,30 @@ void hb_session_python__tick(struct hb_session *s)
 			install(s, ps);
 			hb_session_pyevents__look(s, ps);
 		}
+	}
+}
+
+struct edge {
+	struct hb_session *s;
+	u32 pid;
+};
+
+/* A thread that woke meanwhile has told of its sleep already, without a stack; its later sleeps do not ask.
+ */
+static void on_edge(u64 thread, const struct hb_stack_trace *t, void *arg)
+{
+	struct edge *e = arg;
+
+	hb_bpf__edge_stack(e->s->bpf, e->pid, thread, t);
+}
+
+void hb_session_python__edge(struct hb_session *s)
+{
+	for (u32 i = 0; s->python && s->o.syscalls != HB_SYSCALLS_NONE && i < s->n_procs; i++) {
+		struct edge e = {s, s->procs[i].p->pid};
+
+		if (s->procs[i].python)
+			hb_python__each_stack(s->procs[i].python, on_edge, &e);
 	}
 }
 

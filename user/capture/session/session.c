@@ -272,6 +272,7 @@ struct hb_session *hb_session__new(const struct hb_session_opts *o, struct hb_er
 		goto fail;
 	/* The window begins before its file is there: what is recorded meanwhile waits in the rings. */
 	hb_session__arm(s);
+	hb_session_python__edge(s);
 	if (open_window(s, e))
 		goto fail;
 	return s;
