@@ -127,10 +127,10 @@ static int read_keys(const struct hb_py_heap *h, u64 at, struct keys *k)
 	return old_keys(h) ? keys_up_to_10(h, at, k) : keys_from_11(h, at, k);
 }
 
-int hb_py_keys__find(const struct hb_py_heap *h, u64 at, const char *name, struct hb_py_entry *out)
+int hb_py_keys__find(const struct hb_py_heap *h, u64 keys, const char *name, struct hb_py_entry *out)
 {
 	struct keys k;
-	int err = at ? read_keys(h, at, &k) : -ENOENT;
+	int err = keys ? read_keys(h, keys, &k) : -ENOENT;
 
 	if (strlen(name) >= HB_PY_NAME_MAX)
 		return -EINVAL;
