@@ -30,7 +30,7 @@ void hb_fds__close(int *fds, u32 n, bool serial, u64 deadline);
 /* ---- trying things out on ourselves ---- */
 
 /* A program that counts its runs in a map, of one of the two kinds: fd or -errno; *map gets the map's fd. */
-int hb_trial__load(bool multi, int *map);
+int hb_trial__load(bool many, int *map);
 u64 hb_trial__count(int map);
 /* A function of this program to probe, and its offset in /proc/self/exe (0: not found). */
 int hb_trial__function(int x);
