@@ -67,13 +67,13 @@ struct {
  * the middle of a switch. */
 struct hb_stack_scratch {
 	u32 busy, pad;
-	u64 frame;     /* of a walk under way: the next one, */
-	u64 hash;      /* the hash so far, */
-	u64 task;      /* the outermost coroutine seen, */
-	u64 task_of;   /* of this thread (pid and tid), */
-	u64 parts[3];  /* of a code object, */
-	u64 window_at; /* memory of the thread from there on, */
-	u64 base;      /* and in it this frame, in words */
+	u64 frame;		   /* of a walk under way: the next one, */
+	u64 hash;		   /* the hash so far, */
+	u64 task;		   /* the outermost coroutine seen, */
+	u64 task_of;		   /* of this thread (pid and tid), */
+	u64 parts[3];		   /* of a code object, */
+	u64 window_at, window_end; /* memory of the thread from there on, to there, */
+	u64 base;		   /* and in it this frame, in words */
 	u64 window[HB_PY_WINDOW / 8];
 	struct hb_stack_trace trace;
 };

@@ -132,7 +132,8 @@ static __always_inline u64 py_mark(struct hb_stack_scratch *s, const struct hb_p
 }
 
 /* Makes the frame that is next the one under way. A read costs the same for a word and for a thousand bytes,
- * so what lies before a frame on its page comes along: its callers, from 3.11 on. */
+ * so what lies before a frame on its page comes along: its callers, from 3.11 on. Frames of generators, and
+ * all up to 3.10, lie anywhere: one behind what was read is not in it, whatever was read there before. */
 static __always_inline bool py_load(struct hb_stack_scratch *s, u32 size)
 {
 	u64 at = s->frame + size - HB_PY_WINDOW, page = s->frame & ~4095ULL;
@@ -140,13 +141,14 @@ static __always_inline bool py_load(struct hb_stack_scratch *s, u32 size)
 
 	if ((s->frame & 7) || size > HB_PY_BLOCK)
 		return false;
-	if (off > HB_PY_WINDOW - HB_PY_BLOCK) {
+	if (off > HB_PY_WINDOW - HB_PY_BLOCK || s->frame + size > s->window_end) {
 		at = at < page || at > s->frame ? page : at;
 		n = s->frame + size - at;
 		s->window_at = ~0ULL;
 		if (n > HB_PY_WINDOW || bpf_probe_read_user(s->window, n, (void *)at))
 			return false;
 		s->window_at = at;
+		s->window_end = s->frame + size;
 		off = s->frame - at;
 	}
 	s->base = off >> 3;
