@@ -53,7 +53,7 @@ struct voter { /* one thread: what lies above its thread pointer */
 
 static u64 at_slot(const struct voter *v, s32 slot)
 {
-	return slot < 0 ? v->below[BELOW / 8 + slot / 8] : v->area[slot / 8];
+	return slot < 0 ? v->below[(u32)(BELOW + slot) / 8] : v->area[slot / 8];
 }
 
 /* All of it, or what is on the thread pointer's own page. */
