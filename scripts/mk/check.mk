@@ -26,7 +26,7 @@ ANALYSIS_OBJ := $(filter $(B)/user/base/% $(B)/user/schema/% $(B)/user/window/% 
 analysis-alone: $(ANALYSIS_OBJ) $(B)/gen/exporters.o $(B)/gen/sysno.o
 	@echo 'int main(void){return 0;}' > $(B)/analysis-alone.c
 	$(CC) $(CFLAGS) -o $(B)/analysis-alone $(B)/analysis-alone.c $^ \
-	  $(shell pkg-config --libs libzstd zlib yajl 2>/dev/null) -lpthread
+	  $(shell pkg-config --libs libzstd zlib yajl 2>/dev/null) -liberty -lpthread
 	@! ldd $(B)/analysis-alone | grep -E 'libbpf|libelf|libdw'
 
 # What the end-to-end tests start. The parts add to these two in their own scripts/mk/*.mk, with lines such as
