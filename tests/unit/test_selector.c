@@ -239,12 +239,16 @@ static void ancestors(void **state)
 
 static void by_name(void **state)
 {
-	static const char *const match[] = {"hb::Engine*", "*ngineC?re"};
-	pid_t pid = start_stranger("/odd/place/hb::EngineCore");
+	char name[64], match[2][64]; /* ours alone: other tests run beside this one, and real engines */
 	struct hb_error e = {0};
 	u32 *pids, n;
+	pid_t pid;
 
-	wait_for_argv0(pid, "/odd/place/hb::EngineCore");
+	snprintf(name, sizeof(name), "/odd/place/hb::EngineCore%d", getpid());
+	snprintf(match[0], sizeof(match[0]), "hb::Engine*%d", getpid());
+	snprintf(match[1], sizeof(match[1]), "*ngineC?re%d", getpid());
+	pid = start_stranger(name);
+	wait_for_argv0(pid, name);
 	for (size_t i = 0; i < 2; i++) {
 		struct hb_selector s = {.name = match[i]};
 
