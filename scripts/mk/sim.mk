@@ -7,8 +7,11 @@ SIM_HDR  := $(wildcard $(SIM_DIR)/*.h $(SIM_DIR)/core/*.h $(SIM_DIR)/core/*.def 
 SIM_CFLAGS := -std=gnu11 -D_GNU_SOURCE -O2 -g -fPIC -fvisibility=hidden -fno-omit-frame-pointer \
 	      -fno-optimize-sibling-calls $(WARN)
 SIM_CFLAGS += $(shell $(CC) -Werror -fno-shrink-wrap -S -x c /dev/null -o /dev/null 2>/dev/null && echo -fno-shrink-wrap)
+# SIM_FRONT=push, endbr or nop5: another begin of libcuda's functions; with endbr of all libraries' (after `make clean`).
+SIM_FRONT ?=
+SIM_CFLAGS += $(if $(SIM_FRONT),-DHB_FRONT_$(SIM_FRONT))
 ifeq ($(shell uname -m),x86_64)
-SIM_CFLAGS += -fcf-protection=none
+SIM_CFLAGS += -fcf-protection=$(if $(filter endbr,$(SIM_FRONT)),branch,none)
 endif
 # With SIM_STUBS=DIR the file DIR/NAME.c (stubs.py) is linked into NAME: tests/sim/lay does so, in a SIM of its own.
 SIM_STUBS ?=

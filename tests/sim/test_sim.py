@@ -66,6 +66,17 @@ def test_functions_begin_as_the_real_ones(library, expected):
     assert not wrong
 
 
+@pytest.mark.skipif(not shutil.which("objdump") or os.uname().machine != "x86_64", reason="needs objdump on x86-64")
+@pytest.mark.parametrize("front,expected", [("push", ["push", "pop", "jmp"]), ("endbr", ["endbr64", "jmp"]), ("nop5", ["nopl", "jmp"])])
+def test_other_fronts(tmp_path, front, expected):
+    library = str(tmp_path / "sim" / "libcuda.so.1")
+    subprocess.run(["make", "-s", "-C", simlib.ROOT, f"B={tmp_path}", f"SIM_FRONT={front}", library], check=True, timeout=300)
+    begins = first_instructions(library, len(expected))
+    wrong = {n: begins.get(n) for n in functions(TABLES["libcuda.so.1"]) if begins.get(n) != expected}
+    assert not wrong
+    assert ctypes.CDLL(library).cuInit(0) == 0
+
+
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_every_row_and_the_mark_are_exported(library):
     lib = ctypes.CDLL(os.path.join(simlib.LIB, library))
