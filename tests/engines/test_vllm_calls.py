@@ -12,6 +12,8 @@ from lib.tool import OK
 from test_vllm_cpu import engine_pids, server  # noqa: F401
 from test_vllm_fields import completion
 
+pytestmark = pytest.mark.engine("vllm-cpu")
+
 FUNCTIONS = ["vllm.v1.core.sched.scheduler:Scheduler.schedule", "*:Scheduler.update_from_output", "*:Scheduler.add_request",
              "*/v1/engine/core.py:EngineCore.step"]
 
@@ -26,7 +28,7 @@ def test_selected_calls(hb, server, hook):  # noqa: F811
     wait_for(lambda: os.path.exists(path + ".part"), 60, "the window's begin")
     time.sleep(1)
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        told = list(pool.map(completion, range(16)))
+        told = list(pool.map(completion, [server.port] * 16, range(16)))
     time.sleep(1)
     run.interrupt()
     result = run.wait(90)

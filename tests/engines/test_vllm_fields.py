@@ -7,8 +7,11 @@ import os
 import re
 import time
 
+import pytest
 from lib.processes import wait_for
-from test_vllm_cpu import PORT, engine_pids, server  # noqa: F401
+from test_vllm_cpu import engine_pids, server  # noqa: F401
+
+pytestmark = pytest.mark.engine("vllm-cpu")
 
 RUNNING = "vllm.v1.engine.core:EngineCore.step self.scheduler.running:len"
 WAITING = "*:EngineCore.step self.scheduler.waiting:len"
@@ -17,18 +20,18 @@ PROMPT = "*:Scheduler.add_request request.num_prompt_tokens"
 LIMIT = "*:EngineCore.step self.scheduler.max_num_running_reqs:int"
 
 
-def completion(i):
+def completion(port, i):
     """(id, tokens of the prompt) as the server tells them."""
-    conn = http.client.HTTPConnection("127.0.0.1", PORT, timeout=120)
+    conn = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
     body = {"model": "tiny", "prompt": "import json " * (20 + i), "max_tokens": 16, "ignore_eos": True}
     conn.request("POST", "/v1/completions", json.dumps(body), {"Content-Type": "application/json"})
     answer = json.loads(conn.getresponse().read())
     return answer["id"], answer["usage"]["prompt_tokens"]
 
 
-def metrics():
+def metrics(port):
     """(before, after, running, waiting)"""
-    conn = http.client.HTTPConnection("127.0.0.1", PORT, timeout=30)
+    conn = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     before = time.monotonic_ns()
     conn.request("GET", "/metrics")
     text = conn.getresponse().read().decode()
@@ -44,10 +47,10 @@ def test_steps_and_requests(hb, server):  # noqa: F811
     wait_for(lambda: os.path.exists(path + ".part"), 60, "the window's begin")
     time.sleep(1)
     samples = []
-    with concurrent.futures.ThreadPoolExecutor(14) as pool:  # more than the engine runs at once
-        answers = [pool.submit(completion, i) for i in range(40)]
+    with concurrent.futures.ThreadPoolExecutor(22) as pool:  # more than the engine runs at once
+        answers = [pool.submit(completion, server.port, i) for i in range(60)]
         while not all(a.done() for a in answers):
-            samples.append(metrics())
+            samples.append(metrics(server.port))
             time.sleep(0.05)
     told = [a.result() for a in answers]
     run.interrupt()
@@ -68,7 +71,7 @@ def test_steps_and_requests(hb, server):  # noqa: F811
         assert (running, waiting) in recent[-4:], (running, waiting, recent[-4:])
         compared += 1
     assert compared >= 10 and max(s[2] for s in steps) > 0
-    assert {r["value"] for r in window.of("py.field", field=LIMIT) if "value" in r} == {8}
+    assert {r["value"] for r in window.of("py.field", field=LIMIT) if "value" in r} == {16}
 
     seen = [r["fields"] for r in window.of("py.call", qualname="Scheduler.add_request") if REQUEST in r.get("fields", {})]
     assert len(told) - 2 <= len(seen) <= len(told)
