@@ -71,18 +71,22 @@ CUresult hb_stream__create(u32 flags, int priority, struct hb_stream **out)
 		return r;
 	if (flags & ~(u32)CU_STREAM_NON_BLOCKING)
 		return CUDA_ERROR_INVALID_VALUE;
+	/* With the lock held: a handle that was destroyed may be this one by now, and another thread hold it.
+	 */
+	hb_lock();
 	s = hb_handle__new(HB_STREAM);
+	if (s) {
+		s->ctx = ctx;
+		s->flags = flags;
+		s->priority = priority;
+		s->serial = ++last_serial;
+		ctx->blocking += !(flags & CU_STREAM_NON_BLOCKING);
+		s->next = ctx->streams;
+		ctx->streams = s;
+	}
+	hb_unlock();
 	if (!s)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	s->ctx = ctx;
-	s->flags = flags;
-	s->priority = priority;
-	hb_lock();
-	s->serial = ++last_serial;
-	ctx->blocking += !(flags & CU_STREAM_NON_BLOCKING);
-	s->next = ctx->streams;
-	ctx->streams = s;
-	hb_unlock();
 	*out = s;
 	return CUDA_SUCCESS;
 }
