@@ -77,7 +77,8 @@ static __always_inline void *hb_reserve_at(u32 type, u32 size, u32 pid, u32 tid,
 	if (!w && n > 1)
 		w = hb_ring__reserve((idx + 1) % n, sizeof(*w) + size);
 	if (!w) {
-		hb_lose(HB_LOSS_RING_FULL, type);
+		if (type < HB_WIRE_FIRST) /* else no record: what such a message announces is read later */
+			hb_lose(HB_LOSS_RING_FULL, type);
 		return NULL;
 	}
 	w->ts = ts;
