@@ -46,6 +46,9 @@ def test_steps_and_requests(hb, server):  # noqa: F811
     run = hb.start("trace", "-p", pid, "-d", "120s", "-o", path, "--capture-strings", *fields)
     wait_for(lambda: os.path.exists(path + ".part"), 60, "the window's begin")
     time.sleep(1)
+    # The first calls tell the collector where the fields lie: theirs are read late, or not at all.
+    first = [completion(server.port, i) for i in range(3)]
+    time.sleep(0.5)
     samples = []
     with concurrent.futures.ThreadPoolExecutor(22) as pool:  # more than the engine runs at once
         answers = [pool.submit(completion, server.port, i) for i in range(60)]
@@ -53,6 +56,7 @@ def test_steps_and_requests(hb, server):  # noqa: F811
             samples.append(metrics(server.port))
             time.sleep(0.05)
     told = [a.result() for a in answers]
+    known = first + told
     run.interrupt()
     result = run.wait(90)
     assert result.code == 0, result
@@ -74,7 +78,7 @@ def test_steps_and_requests(hb, server):  # noqa: F811
     assert {r["value"] for r in window.of("py.field", field=LIMIT) if "value" in r} == {16}
 
     seen = [r["fields"] for r in window.of("py.call", qualname="Scheduler.add_request") if REQUEST in r.get("fields", {})]
-    assert len(told) - 2 <= len(seen) <= len(told)
+    assert len(told) <= len(seen) <= len(known)
     for fields in seen:
-        mine = [n for i, n in told if fields[REQUEST].startswith(i)]
-        assert mine == [fields[PROMPT]], (fields, told)
+        mine = [n for i, n in known if fields[REQUEST].startswith(i)]
+        assert mine == [fields[PROMPT]], (fields, known)
