@@ -55,8 +55,8 @@ def lost(window, cause, of="accel"):
 
 
 def losses(window, of="accel"):
-    """Every loss that may have cost an accelerator call: {cause: count}; Python's are about names and stacks. Mapping events are those of the whole machine; where
-    some were lost the processes' maps are read instead."""
+    """Every loss that may have cost an accelerator call: {cause: count}. Mapping events are those of the whole machine; where
+    some were lost the processes' maps are read instead. Python's causes are about names and stacks."""
     out = collections.Counter()
     for r in window.loss["rows"]:
         if r.get("of", of) == of and r["cause"] != "mmap_lost" and not r["cause"].startswith("python_"):
