@@ -8,6 +8,7 @@
  * so a call that never returns (longjmp, an unwound C++ frame) is recognised as soon as the thread calls or
  * returns above it.
  */
+#include "own_stack.bpf.h"
 #include "python.bpf.h"
 #include "returns.bpf.h"
 
@@ -477,52 +478,32 @@ static __always_inline int leave(struct pt_regs *ctx)
 	return 0;
 }
 
-/* Since 6.13 kernels let programs of this type work on a stack that belongs to the CPU when they need 64
- * bytes of it, since such programs do not nest on a CPU. As uprobes they do: one is preempted, the next
- * thread hits a probe on the same CPU, and the first goes on with what that one left: calls with the
- * arguments, name or thread of another, and now and then an oops of the kernel (seen on 6.18 and 7.0). A
- * program that holds a tail call keeps the stack of its thread; this one is never made, so the verifier takes
- * it out again. */
-const volatile bool hb_never SEC(".rodata") __weak = false;
-
-/* One for each way to attach: all programs of such a map must be of one. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, u32);
-} nothing_multi SEC(".maps"), nothing_single SEC(".maps");
-
-static __always_inline void own_stack(struct pt_regs *ctx, void *map)
-{
-	if (hb_never)
-		bpf_tail_call(ctx, map, 0);
-}
+struct hb_no_programs nothing_multi SEC(".maps"), nothing_single SEC(".maps");
 
 SEC("?kprobe")
 int accel_entry_multi(struct pt_regs *ctx)
 {
-	own_stack(ctx, &nothing_multi);
+	hb_own_stack(ctx, &nothing_multi);
 	return enter(ctx);
 }
 
 SEC("?kprobe")
 int accel_return_multi(struct pt_regs *ctx)
 {
-	own_stack(ctx, &nothing_multi);
+	hb_own_stack(ctx, &nothing_multi);
 	return leave(ctx);
 }
 
 SEC("?uprobe")
 int accel_entry(struct pt_regs *ctx)
 {
-	own_stack(ctx, &nothing_single);
+	hb_own_stack(ctx, &nothing_single);
 	return enter(ctx);
 }
 
 SEC("?uretprobe")
 int accel_return(struct pt_regs *ctx)
 {
-	own_stack(ctx, &nothing_single);
+	hb_own_stack(ctx, &nothing_single);
 	return leave(ctx);
 }

@@ -7,6 +7,7 @@
  * Patterns of names cannot be matched here, so user space judges each function once. Until it has, calls are
  * sent as messages, from which it makes the records: no call is lost for the time that takes.
  */
+#include "own_stack.bpf.h"
 #include "pyfields.bpf.h"
 #include "returns.bpf.h"
 #include "schema/pycall.h"
@@ -369,15 +370,8 @@ static __always_inline int returned(struct pt_regs *ctx)
 	return 0;
 }
 
-/* See accel.bpf.c: a program that holds a tail call keeps the stack of its thread. */
-const volatile bool hb_never SEC(".rodata") __weak = false;
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, u32);
-} no_pycall_session SEC(".maps"), no_pycall_multi SEC(".maps"), no_pycall_single SEC(".maps");
+struct hb_no_programs no_pycall_session SEC(".maps"), no_pycall_multi SEC(".maps"),
+    no_pycall_single SEC(".maps");
 
 static __always_inline int enter(struct pt_regs *ctx)
 {
@@ -397,8 +391,7 @@ static __always_inline int enter(struct pt_regs *ctx)
 SEC("?kprobe")
 int pycall_session(struct pt_regs *ctx)
 {
-	if (hb_never)
-		bpf_tail_call(ctx, &no_pycall_session, 0);
+	hb_own_stack(ctx, &no_pycall_session);
 	if (PT_REGS_IP(ctx) == bpf_get_func_ip(ctx))
 		return enter(ctx);
 	return returned(ctx);
@@ -408,8 +401,7 @@ int pycall_session(struct pt_regs *ctx)
 SEC("?kprobe")
 int pycall_entry_multi(struct pt_regs *ctx)
 {
-	if (hb_never)
-		bpf_tail_call(ctx, &no_pycall_multi, 0);
+	hb_own_stack(ctx, &no_pycall_multi);
 	enter(ctx);
 	return 0;
 }
@@ -417,16 +409,14 @@ int pycall_entry_multi(struct pt_regs *ctx)
 SEC("?kprobe")
 int pycall_return_multi(struct pt_regs *ctx)
 {
-	if (hb_never)
-		bpf_tail_call(ctx, &no_pycall_multi, 0);
+	hb_own_stack(ctx, &no_pycall_multi);
 	return returned(ctx);
 }
 
 SEC("?uprobe")
 int pycall_entry(struct pt_regs *ctx)
 {
-	if (hb_never)
-		bpf_tail_call(ctx, &no_pycall_single, 0);
+	hb_own_stack(ctx, &no_pycall_single);
 	enter(ctx);
 	return 0;
 }
@@ -434,7 +424,6 @@ int pycall_entry(struct pt_regs *ctx)
 SEC("?uretprobe")
 int pycall_return(struct pt_regs *ctx)
 {
-	if (hb_never)
-		bpf_tail_call(ctx, &no_pycall_single, 0);
+	hb_own_stack(ctx, &no_pycall_single);
 	return returned(ctx);
 }

@@ -6,6 +6,7 @@
  * one had no handler. That is one event per raise on all builds, and none for what is raised and swallowed
  * within C. All are counted by class and place; the first of each, and so many a second, are records too.
  */
+#include "own_stack.bpf.h"
 #include "pyevents.bpf.h"
 
 /* --exceptions: off, else what becomes of messages. */
@@ -533,47 +534,32 @@ static __always_inline int event_end(struct pt_regs *ctx)
 	return 0;
 }
 
-/* Programs of uprobes that use much of the stack keep their thread's own by a tail call that is never made:
- * see accel.bpf.c. */
-const volatile bool hb_never SEC(".rodata") __weak = false;
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, u32);
-} py_nothing_multi SEC(".maps"), py_nothing_single SEC(".maps");
-
-static __always_inline void own_stack(struct pt_regs *ctx, void *map)
-{
-	if (hb_never)
-		bpf_tail_call(ctx, map, 0);
-}
+struct hb_no_programs py_nothing_multi SEC(".maps"), py_nothing_single SEC(".maps");
 
 SEC("?kprobe")
 int py_event_multi(struct pt_regs *ctx)
 {
-	own_stack(ctx, &py_nothing_multi);
+	hb_own_stack(ctx, &py_nothing_multi);
 	return event(ctx);
 }
 
 SEC("?kprobe")
 int py_event_end_multi(struct pt_regs *ctx)
 {
-	own_stack(ctx, &py_nothing_multi);
+	hb_own_stack(ctx, &py_nothing_multi);
 	return event_end(ctx);
 }
 
 SEC("?uprobe")
 int py_event(struct pt_regs *ctx)
 {
-	own_stack(ctx, &py_nothing_single);
+	hb_own_stack(ctx, &py_nothing_single);
 	return event(ctx);
 }
 
 SEC("?uretprobe")
 int py_event_end(struct pt_regs *ctx)
 {
-	own_stack(ctx, &py_nothing_single);
+	hb_own_stack(ctx, &py_nothing_single);
 	return event_end(ctx);
 }
