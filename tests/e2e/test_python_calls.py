@@ -229,6 +229,38 @@ def test_the_hook_is_taken_back_when_the_tool_is_killed(hb, start, python):
     one_round(target)
 
 
+def guardian_of(tool):
+    """The child that takes hooks back when the tool is killed."""
+    for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
+        try:
+            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as f:
+                name, rest = f.read().rsplit(")", 1)
+        except OSError:
+            continue
+        if name.endswith("(hb-guard") and int(rest.split()[1]) == tool:
+            return pid
+    return None
+
+
+def test_a_guardian_that_is_stopped_holds_nobody_up(hb, start):
+    newer = [p for p in PYTHONS.values() if minor(p) in (11, 13)]
+    if not newer:
+        pytest.skip("no CPython with the hook here")
+    target = begin(start, newer[0])
+    run, path = tracing.begin(hb, "-p", target.pid, "--python", "calls", "--py-hook", "eval_frame")
+    guard = guardian_of(run.pid)
+    os.kill(guard, signal.SIGSTOP)
+    try:
+        one_round(target)
+        run.interrupt()
+        assert run.wait(30).code == OK
+        assert slot_is_free(target.pid, hb)
+    finally:
+        os.kill(guard, signal.SIGKILL)
+    assert hb.window(path).of("py.call")
+    one_round(target)
+
+
 SWAPS = """
 import ctypes, sys
 def f():

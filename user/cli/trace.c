@@ -68,24 +68,18 @@ static const struct argp_option options[] = {
      "call of a Python function too, as far as `probes check` says",
      3},
     {"calls", KEY_CALLS, "[FILE:]NAME", 0,
-     "record calls of these Python functions only: globs of file or module, and of the qualified name, such "
-     "as "
-     "'*:Scheduler.schedule'; may be repeated",
+     "record calls of these Python functions only: globs of file or module and of the qualified name, such "
+     "as '*:Scheduler.schedule'; may be repeated",
      3},
     {"field", KEY_FIELD, "'[FILE:]NAME PATH'", 0,
-     "read a field of a Python object in each call of these functions: a variable, attributes from there, "
-     "and "
-     "what is expected (str, int, float, bool, len), such as '*:EngineCore.step self.scheduler.running:len'; "
-     "may be repeated",
+     "read a field of an object in each call of these functions, such as "
+     "'*:EngineCore.step self.scheduler.running:len' (types: str, int, float, bool, len); may be repeated",
      3},
     {"capture-strings", KEY_STRINGS, NULL, 0,
      "keep texts that --field reads (64 bytes of each); else only a hash of this window", 3},
     {"py-hook", KEY_PY_HOOK, "off|eval_frame|eval_frame!", 0,
-     "eval_frame: let Python 3.11 and later run each call through the function that is probed, by a word in "
-     "its "
-     "state that is set back at the end, so that calls are complete; refused where calls may be nested "
-     "deeper "
-     "than is safe (with !: not refused for that)",
+     "eval_frame: calls of Python 3.11 and later are complete, by a word in its state that is set back at "
+     "the end; refused where calls may nest deeper than is safe (with !: not refused for that)",
      3},
     {"stacks-every", KEY_EVERY, "CLASS=N,..", 0,
      "Python stack with every N-th accelerator call of a class, 0 = none (default: with each); CLASS as in "

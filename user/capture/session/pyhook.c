@@ -6,6 +6,7 @@
  * killed too, the next window finds the hooks and takes them back.
  */
 #include "capture/session/pycalls.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +18,8 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#define REAP_NS 2000000000ULL
 
 struct hb_pyhooks {
 	pthread_mutex_t lock; /* children are told of by the pump */
@@ -68,18 +71,24 @@ static int start_guard(struct hb_pyhooks *k)
 	if (list == MAP_FAILED)
 		return -errno;
 	if (pipe2(fds, O_CLOEXEC)) {
+		int err = -errno;
+
 		munmap(list, size);
-		return -errno;
+		return err;
 	}
 	k->guard = fork();
 	if (k->guard == 0) {
 		close(fds[1]);
 		guard(fds[0], list);
 	}
+	int err = k->guard < 0 ? -errno : 0;
+
 	munmap(list, size);
 	close(fds[0]);
 	k->to_guard = fds[1];
-	return k->guard < 0 ? -errno : 0;
+	/* A guardian that somebody stopped must not stop us. */
+	fcntl(k->to_guard, F_SETFL, O_NONBLOCK);
+	return err;
 }
 
 /* ---- those that are set ---- */
@@ -199,6 +208,15 @@ void hb_pyhooks__unset(struct hb_pyhooks *k)
 	pthread_mutex_unlock(&k->lock);
 }
 
+/* It ends by itself once the pipe is closed; stopped by somebody it ends when it goes on. */
+static void reap(pid_t guard)
+{
+	u64 deadline = hb_clock__now() + REAP_NS;
+
+	while (waitpid(guard, NULL, WNOHANG) == 0 && hb_clock__now() < deadline)
+		usleep(500);
+}
+
 void hb_pyhooks__free(struct hb_pyhooks *k)
 {
 	if (!k)
@@ -207,7 +225,7 @@ void hb_pyhooks__free(struct hb_pyhooks *k)
 	if (k->to_guard >= 0)
 		close(k->to_guard);
 	if (k->guard > 0)
-		waitpid(k->guard, NULL, 0);
+		reap(k->guard);
 	free(k->list);
 	free(k->taken);
 	free(k);
