@@ -84,8 +84,8 @@ static __always_inline void gil_close(struct task_struct *t, struct hb_gil_wait 
 	w->gil = 0;
 }
 
-/* Who holds it: its tid, and where it is. It runs meanwhile, so what is read of its stack may be from two
- * moments. */
+/* Who holds it: its tid, and where it is, which is looked at again at the next sleep when it ran too fast to be
+ * read. */
 __weak __noinline int hb_gil_holder(struct hb_gil_wait *w, const struct hb_py_raise *e,
 				    const struct hb_py_walk *walk)
 {
@@ -103,7 +103,7 @@ __weak __noinline int hb_gil_holder(struct hb_gil_wait *w, const struct hb_py_ra
 		w->holder = py_int(holder + e->native_id);
 	else if (e->thread_tid)
 		w->holder = py_int(thread + e->thread_tid);
-	id = py_take_of(walk, holder, HB_STACK_SWITCH, HB_TYPE_py_gil);
+	id = py_take_other(walk, holder, HB_STACK_SWITCH, HB_TYPE_py_gil);
 	w->holder_stack = id ? hb_stack__join(0, id, HB_TYPE_py_gil) : 0;
 	return 0;
 }
@@ -125,7 +125,7 @@ static __always_inline void gil_name_holder(struct hb_gil_wait *w, const struct 
 	u32 tgid = bpf_get_current_pid_tgid() >> 32, runtime = e->gil_runtime[i & (HB_PY_GILS - 1)];
 	struct hb_py_process *p = bpf_map_lookup_elem(&py_processes, &tgid);
 
-	if (p && runtime < HB_PY_RUNTIMES && !w->handover && !w->holder)
+	if (p && p->n && runtime < HB_PY_RUNTIMES && !w->handover && !w->holder_stack)
 		hb_gil_holder(w, &e->runtime[runtime], &p->runtime[runtime]);
 }
 

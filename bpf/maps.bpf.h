@@ -68,6 +68,7 @@ struct {
 struct hb_stack_scratch {
 	u32 busy, pad;
 	u64 frame;		   /* of a walk under way: the next one, */
+	u64 second;		   /* what the first came back to, */
 	u64 hash;		   /* the hash so far, */
 	u64 task;		   /* the outermost coroutine seen, */
 	u64 task_of;		   /* of this thread (pid and tid), */
@@ -86,7 +87,7 @@ struct {
 	__type(value, struct hb_stack_pair);
 } stack_pairs SEC(".maps") __weak;
 
-/* Processes whose Python is known. */
+/* What is known of their Python: none (n = 0), or that. Those that are not in it have not been looked at. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, HB_MAX_TARGETS);

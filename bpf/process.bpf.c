@@ -29,7 +29,15 @@ static __always_inline void fork_thread(struct task_struct *parent, struct task_
 	HB_SUBMIT(r);
 }
 
-/* A child has its parent's interpreter until it execs. */
+/* A child has its parent's interpreter until it execs: from then on none, until user space has looked. */
+static __always_inline void exec_python(u32 tgid)
+{
+	struct hb_py_process *py = bpf_map_lookup_elem(&py_processes, &tgid);
+
+	if (py)
+		py->n = 0;
+}
+
 static __always_inline void fork_python(u32 parent, u32 child)
 {
 	struct hb_py_process *py = bpf_map_lookup_elem(&py_processes, &parent);
@@ -95,7 +103,7 @@ int process_exec(u64 *ctx)
 
 	if (!hb_target__is(p->tgid))
 		return 0;
-	bpf_map_delete_elem(&py_processes, &tid); /* the leader's id by now */
+	exec_python(tid); /* the leader's id by now */
 	if (old != tid)
 		exit_emit(p->tgid, old, 0, false);
 	r = HB_RESERVE_FOR(exec, p->tgid, tid);

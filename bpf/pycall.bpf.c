@@ -144,7 +144,7 @@ static __always_inline bool subject(struct subject *s, struct pt_regs *ctx, u32 
 	/* Else the compiler chooses the register first and then loads at a computed place in the context. */
 	asm volatile("" : "+r"(first), "+r"(second));
 	s->site = bpf_map_lookup_elem(&py_call_sites, &at);
-	if (!p || !s->site)
+	if (!p || !p->n || !s->site)
 		return false;
 	s->walk = &p->runtime[s->site->runtime & (HB_PY_RUNTIMES - 1)];
 	s->frame = s->site->frame_arg ? second : first;

@@ -192,10 +192,13 @@ static __always_inline void py_walk(struct hb_stack_scratch *s, const struct hb_
 	s->task = 0;
 	s->task_of = bpf_get_current_pid_tgid();
 	s->trace.state = HB_TRACE_WHOLE;
+	i = hb_py_step(s, w, 0);
+	s->second = s->frame;
+	if (i)
 #pragma clang loop unroll(disable)
-	for (i = 0; i < HB_STACK_DEPTH; i++)
-		if (!hb_py_step(s, w, i))
-			break;
+		for (; i < HB_STACK_DEPTH; i++)
+			if (!hb_py_step(s, w, i))
+				break;
 	if (s->frame && i == HB_STACK_DEPTH)
 		s->trace.state = HB_TRACE_TRUNCATED;
 	s->trace.n = i;
@@ -233,13 +236,15 @@ static __always_inline u32 py_keep(struct hb_stack_scratch *s, u32 type)
 }
 
 /* The first of its interpreters of which the current thread has a thread state; NULL: none. */
-static __always_inline struct hb_py_walk *py_runtime(u32 tgid, u64 *ts)
+static __always_inline struct hb_py_walk *py_runtime(u32 type, u64 *ts)
 {
+	u32 i, tgid = bpf_get_current_pid_tgid() >> 32;
 	struct hb_py_process *p = bpf_map_lookup_elem(&py_processes, &tgid);
-	u32 i;
 
-	if (!p)
+	if (!p) {
+		hb_lose(HB_LOSS_PY_UNREADABLE, type);
 		return NULL;
+	}
 #pragma clang loop unroll(disable)
 	for (i = 0; i < HB_PY_RUNTIMES; i++) {
 		if (i >= p->n)
@@ -251,34 +256,111 @@ static __always_inline struct hb_py_walk *py_runtime(u32 tgid, u64 *ts)
 	return NULL;
 }
 
-/* Id of the Python stack of a thread of the current process; 0 when it runs none. That of another thread than
- * the current one may change while it is read. */
-static __always_inline u32 py_take_of(const struct hb_py_walk *w, u64 ts, u32 where, u32 type)
+/* Id of the stack in the scratch, which is set free. */
+static __always_inline u32 py_took(struct hb_stack_scratch *s, bool read, u32 type)
 {
-	struct hb_stack_scratch *s = bpf_map_lookup_elem(&stack_scratch, &where);
 	u32 id = 0;
 
-	if (!s || __sync_lock_test_and_set(&s->busy, 1)) {
-		hb_lose(HB_LOSS_STACK_FULL, type);
-		return 0;
-	}
-	if (!py_innermost(w, ts, &s->frame)) {
+	if (!read)
 		hb_lose(HB_LOSS_PY_UNREADABLE, type);
-	} else if (s->frame) {
-		py_walk(s, w);
+	else if (s->trace.n)
 		id = py_keep(s, type);
-	}
 	s->busy = 0;
 	return id;
 }
 
-/* The same of the current thread. */
+static __always_inline struct hb_stack_scratch *py_scratch(u32 where, u32 type)
+{
+	struct hb_stack_scratch *s = bpf_map_lookup_elem(&stack_scratch, &where);
+
+	if (s && __sync_lock_test_and_set(&s->busy, 1) == 0)
+		return s;
+	hb_lose(HB_LOSS_STACK_FULL, type);
+	return NULL;
+}
+
+/* Id of the current thread's Python stack; 0 when it runs none. */
 __weak __noinline u32 hb_py_take(u32 where, u32 type)
 {
 	u64 ts = 0;
-	struct hb_py_walk *w = py_runtime(bpf_get_current_pid_tgid() >> 32, &ts);
+	struct hb_py_walk *w = py_runtime(type, &ts);
+	struct hb_stack_scratch *s = w ? py_scratch(where, type) : NULL;
 
-	return w ? py_take_of(w, ts, where, type) : 0;
+	bool read;
+
+	if (!s)
+		return 0;
+	s->trace.n = 0;
+	read = py_innermost(w, ts, &s->frame);
+	if (read && s->frame)
+		py_walk(s, w);
+	return py_took(s, read, type);
+}
+
+#define HB_PY_TRIES 4
+
+/* One of a generator, which goes and comes at one place: it comes back to nobody while it is suspended. */
+static __always_inline bool py_of_generator(const struct hb_py_walk *w, u64 frame)
+{
+	u64 gen;
+
+	if (w->gen_owner)
+		return bpf_probe_read_user(&gen, 1, (void *)(frame + w->gen_owner)) || (u8)gen == 1;
+	return w->gen && (!py_read(&gen, frame + w->gen) || gen);
+}
+
+/* The frame that the walked stack begins at is still among the HB_PY_TRIES innermost ones, of the same code, and
+ * comes back to the same one. */
+static __always_inline bool py_still_there(const struct hb_stack_scratch *s, const struct hb_py_walk *w, u64 ts,
+					   u64 first)
+{
+	u64 frame, code, second;
+	u32 i;
+
+	if (!py_innermost(w, ts, &frame))
+		return false;
+#pragma clang loop unroll(disable)
+	for (i = 0; i < HB_PY_TRIES && frame != first; i++)
+		if (!py_read(&frame, frame + w->back))
+			return false;
+	if (frame != first || !py_read(&second, first + w->back) || second != s->second)
+		return false;
+	if (!second && py_of_generator(w, first))
+		return false;
+	return s->trace.ip[0] == HB_PY_BORDER ||
+	       (py_read(&code, first + w->code) && (code & ~(u64)w->tag) == HB_PY_CODE(s->trace.ip[0]));
+}
+
+/*
+ * The same of another thread of the current process, which may run meanwhile: its frames are given up and used
+ * again while they are read. As outer frames cannot go before inner ones, those that were read belong together
+ * when the first of them is still there. Otherwise what was read is worth nothing, and it is read again, from
+ * one frame further out: what a busy thread calls last is gone sooner than it is read.
+ */
+static __always_inline u32 py_take_other(const struct hb_py_walk *w, u64 ts, u32 where, u32 type)
+{
+	struct hb_stack_scratch *s = py_scratch(where, type);
+	bool read = false;
+	u64 first;
+	u32 i, out;
+
+	if (!s)
+		return 0;
+	s->trace.n = 0;
+#pragma clang loop unroll(disable)
+	for (i = 0; i < HB_PY_TRIES && !read; i++) {
+		if (!py_innermost(w, ts, &first))
+			break;
+#pragma clang loop unroll(disable)
+		for (out = 0; out < i && first; out++)
+			py_read(&first, first + w->back);
+		s->frame = first;
+		if (first)
+			py_walk(s, w);
+		s->task_of = 0; /* not the current thread's */
+		read = first && s->trace.n && py_still_there(s, w, ts, first);
+	}
+	return py_took(s, read, type);
 }
 
 /* The asyncio task on the stack that the current thread took there just before: the address of its root

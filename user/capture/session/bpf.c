@@ -359,8 +359,6 @@ int hb_bpf__set_python(struct hb_bpf *b, u32 pid, const struct hb_py_process *cf
 {
 	int fd = bpf_map__fd(b->skel->maps.py_processes);
 
-	if (!cfg)
-		return bpf_map_delete_elem(fd, &pid) && errno != ENOENT ? -errno : 0;
 	return bpf_map_update_elem(fd, &pid, cfg, BPF_ANY) ? -errno : 0;
 }
 

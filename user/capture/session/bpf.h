@@ -49,7 +49,7 @@ int hb_bpf__add_target(struct hb_bpf *b, u32 pid, const struct hb_target_cfg *cf
 u64 hb_bpf__begin_calls(struct hb_bpf *b);
 /* The same for the end. */
 u64 hb_bpf__end_calls(struct hb_bpf *b);
-/* Where Python is in a process; NULL: it has none. 0 or -errno. */
+/* Where Python is in a process, or that it has none (n = 0). 0 or -errno. */
 int hb_bpf__set_python(struct hb_bpf *b, u32 pid, const struct hb_py_process *cfg);
 /* What is known of a process's Pythons for exceptions, GIL and collections. 0 or -errno. */
 int hb_bpf__set_py_events(struct hb_bpf *b, u32 pid, const struct hb_py_events *e);

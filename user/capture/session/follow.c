@@ -266,7 +266,7 @@ static void emit_present(struct hb_session *s, const struct proc_state *ps, u64 
 }
 
 /* Children that were forked between resolving and arming belong to the target but nobody saw them start. */
-static void adopt_strays(struct hb_session *s)
+void hb_session__adopt_strays(struct hb_session *s)
 {
 	struct hb_error e = {0};
 	u32 *pids, n;
@@ -278,8 +278,9 @@ static void adopt_strays(struct hb_session *s)
 
 		if (find_proc(s, pids[i]))
 			continue;
-		hb_bpf__add_target(s->bpf, pids[i], &cfg);
-		hb_session__follow(s, pids[i], HB_HOW_FOUND, s->begin, &e);
+		if (s->begin)
+			hb_bpf__add_target(s->bpf, pids[i], &cfg);
+		hb_session__follow(s, pids[i], s->begin ? HB_HOW_FOUND : HB_HOW_PRESENT, s->begin, &e);
 	}
 	free(pids);
 }
@@ -308,7 +309,7 @@ void hb_session__introduce(struct hb_session *s)
 	}
 	for (u32 i = 0; i < s->n_probed; i++)
 		emit_probed(s, &s->probed[i], s->begin);
-	adopt_strays(s);
+	hb_session__adopt_strays(s);
 }
 
 /* ---- what happens meanwhile ---- */

@@ -114,6 +114,8 @@ struct hb_session {
 int hb_session__follow(struct hb_session *s, u32 pid, enum hb_how how, u64 born, struct hb_error *e);
 /* New mappings of a followed process: plan and attach what is new there. */
 int hb_session__remap(struct hb_session *s, u32 pid, u64 since, struct hb_error *e);
+/* Takes in those that came since the targets were looked for: before the window as if present then. */
+void hb_session__adopt_strays(struct hb_session *s);
 /* Fills the target set; the window begins. */
 void hb_session__arm(struct hb_session *s);
 /* Who is there and what is probed, as the first records of the file. */

@@ -33,8 +33,6 @@ struct hb_pyhooks {
 /* ---- the guardian: after fork() of a program with threads, so only what may be done in a signal handler
  * ---- */
 
-#define GUARD_FD 3
-
 static void guard(int from, struct hb_py_hook *list)
 {
 	u32 n = 0;
@@ -44,12 +42,14 @@ static void guard(int from, struct hb_py_hook *list)
 	signal(SIGHUP, SIG_IGN);
 	setsid();
 	prctl(PR_SET_NAME, "hb-guard");
-	/* What we hold open would keep probes in place. */
-	if (from != GUARD_FD)
-		dup2(from, GUARD_FD);
-	syscall(__NR_close_range, GUARD_FD + 1, ~0U, 0);
+	/*
+	 * What we hold open would keep probes in place; our standard output, whoever reads it from a pipe, when
+	 * somebody stops the guardian.
+	 */
+	dup2(from, STDIN_FILENO);
+	syscall(__NR_close_range, STDIN_FILENO + 1, ~0U, 0);
 	for (;;) {
-		ssize_t got = read(GUARD_FD, &list[n < HB_MAX_TARGETS ? n : 0], sizeof(*list));
+		ssize_t got = read(STDIN_FILENO, &list[n < HB_MAX_TARGETS ? n : 0], sizeof(*list));
 
 		if (got == (ssize_t)sizeof(*list))
 			n += n < HB_MAX_TARGETS;

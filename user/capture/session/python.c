@@ -95,7 +95,8 @@ static void install(struct hb_session *s, struct proc_state *ps)
 	hb_py_names__process(p->names, pid, ps->python);
 	pthread_mutex_unlock(&p->lock);
 	/* An entry that the kernel took over from the parent may be that of another program by now. */
-	hb_bpf__set_python(s->bpf, pid, hb_python__kernel(ps->python, &cfg) ? &cfg : NULL);
+	hb_python__kernel(ps->python, &cfg);
+	hb_bpf__set_python(s->bpf, pid, &cfg);
 	hb_session_pycalls__look(s, ps);
 }
 

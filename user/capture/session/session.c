@@ -270,6 +270,8 @@ struct hb_session *hb_session__new(const struct hb_session_opts *o, struct hb_er
 	s->bpf = hb_bpf__new(o, e);
 	if (!s->bpf || attach(s, e))
 		goto fail;
+	/* Attaching took a while; those that come after this one are late for their first calls. */
+	hb_session__adopt_strays(s);
 	/* The window begins before its file is there: what is recorded meanwhile waits in the rings. */
 	hb_session__arm(s);
 	hb_session_python__edge(s);
