@@ -27,7 +27,7 @@ struct hb_gil_wait {
 	u64 task;
 	u32 holder, stack, holder_stack;
 	u16 sleeps;
-	u8 handover, pad;
+	u8 handover, torn; /* the holder ran too fast for its stack to be read */
 };
 
 struct {
@@ -61,6 +61,8 @@ static __always_inline void gil_emit(struct task_struct *t, struct hb_gil_wait *
 {
 	struct hb_rec_py_gil *g = HB_RESERVE_FOR(py_gil, t->tgid, t->pid);
 
+	if (w->torn)
+		hb_lose(HB_LOSS_PY_UNREADABLE, HB_TYPE_py_gil);
 	if (!g)
 		return;
 	hb_wire_of(g)->ts = w->end;
@@ -84,8 +86,8 @@ static __always_inline void gil_close(struct task_struct *t, struct hb_gil_wait 
 	w->gil = 0;
 }
 
-/* Who holds it: its tid, and where it is, which is looked at again at the next sleep when it ran too fast to be
- * read. */
+/* Who holds it: its tid, and where it is, which is looked at again at the next sleep when it ran too fast to
+ * be read. */
 __weak __noinline int hb_gil_holder(struct hb_gil_wait *w, const struct hb_py_raise *e,
 				    const struct hb_py_walk *walk)
 {
@@ -103,7 +105,7 @@ __weak __noinline int hb_gil_holder(struct hb_gil_wait *w, const struct hb_py_ra
 		w->holder = py_int(holder + e->native_id);
 	else if (e->thread_tid)
 		w->holder = py_int(thread + e->thread_tid);
-	id = py_take_other(walk, holder, HB_STACK_SWITCH, HB_TYPE_py_gil);
+	id = py_take_other(walk, holder, HB_STACK_SWITCH, HB_TYPE_py_gil, &w->torn);
 	w->holder_stack = id ? hb_stack__join(0, id, HB_TYPE_py_gil) : 0;
 	return 0;
 }

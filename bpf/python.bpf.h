@@ -309,10 +309,10 @@ static __always_inline bool py_of_generator(const struct hb_py_walk *w, u64 fram
 	return w->gen && (!py_read(&gen, frame + w->gen) || gen);
 }
 
-/* The frame that the walked stack begins at is still among the HB_PY_TRIES innermost ones, of the same code, and
- * comes back to the same one. */
-static __always_inline bool py_still_there(const struct hb_stack_scratch *s, const struct hb_py_walk *w, u64 ts,
-					   u64 first)
+/* The frame that the walked stack begins at is still among the HB_PY_TRIES innermost ones, of the same code,
+ * and comes back to the same one. */
+static __always_inline bool py_still_there(const struct hb_stack_scratch *s, const struct hb_py_walk *w,
+					   u64 ts, u64 first)
 {
 	u64 frame, code, second;
 	u32 i;
@@ -332,12 +332,13 @@ static __always_inline bool py_still_there(const struct hb_stack_scratch *s, con
 }
 
 /*
- * The same of another thread of the current process, which may run meanwhile: its frames are given up and used
- * again while they are read. As outer frames cannot go before inner ones, those that were read belong together
- * when the first of them is still there. Otherwise what was read is worth nothing, and it is read again, from
- * one frame further out: what a busy thread calls last is gone sooner than it is read.
+ * The same of another thread of the current process, which may run meanwhile: its frames are given up and
+ * used again while they are read. As outer frames cannot go before inner ones, those that were read belong
+ * together when the first of them is still there. Otherwise what was read is worth nothing, and it is read
+ * again, from one frame further out: what a busy thread calls last is gone sooner than it is read. The caller
+ * counts what stays torn.
  */
-static __always_inline u32 py_take_other(const struct hb_py_walk *w, u64 ts, u32 where, u32 type)
+static __always_inline u32 py_take_other(const struct hb_py_walk *w, u64 ts, u32 where, u32 type, u8 *torn)
 {
 	struct hb_stack_scratch *s = py_scratch(where, type);
 	bool read = false;
@@ -360,7 +361,11 @@ static __always_inline u32 py_take_other(const struct hb_py_walk *w, u64 ts, u32
 		s->task_of = 0; /* not the current thread's */
 		read = first && s->trace.n && py_still_there(s, w, ts, first);
 	}
-	return py_took(s, read, type);
+	*torn = !read;
+	if (read)
+		return py_took(s, true, type);
+	s->busy = 0;
+	return 0;
 }
 
 /* The asyncio task on the stack that the current thread took there just before: the address of its root

@@ -61,8 +61,12 @@ def exceptions_of(window):
     return seen
 
 
-def no_loss(window):
-    assert not [r for r in window.loss["rows"] if r.get("of", "").startswith("py.") and r["cause"] != "missed"]
+def no_loss(window, torn=0):
+    """`torn`: so many holders of a GIL may have run too fast for their stacks to be read."""
+    rows = [r for r in window.loss["rows"] if r.get("of", "").startswith("py.") and r["cause"] != "missed"]
+    holders = [r for r in rows if r["of"] == "py.gil" and r["cause"] == "python_unreadable"]
+    assert sum(r["count"] for r in holders) <= torn
+    assert [r for r in rows if r not in holders] == []
 
 
 @each_python
@@ -158,7 +162,7 @@ def test_waits_for_the_gil_are_as_long_as_the_program_says(hb, start, python):
     rows = {r["tid"]: r for r in report["gil_waits"]}
     assert rows[tid]["count"] == len(waits) and rows[tid]["total_ns"] == sum(r["dur"] for r in waits)
     assert {r["tid"] for r in report["gil_holders"] if "tid" in r} & others
-    no_loss(window)
+    no_loss(window, torn=0.05 * len(window.of("py.gil")))
 
 
 @pytest.mark.parametrize("python", own_gils.values(), ids=own_gils.keys())

@@ -43,8 +43,8 @@ static void guard(int from, struct hb_py_hook *list)
 	setsid();
 	prctl(PR_SET_NAME, "hb-guard");
 	/*
-	 * What we hold open would keep probes in place; our standard output, whoever reads it from a pipe, when
-	 * somebody stops the guardian.
+	 * What we hold open would keep probes in place; our standard output, whoever reads it from a pipe,
+	 * when somebody stops the guardian.
 	 */
 	dup2(from, STDIN_FILENO);
 	syscall(__NR_close_range, STDIN_FILENO + 1, ~0U, 0);
