@@ -59,10 +59,11 @@ static __always_inline int gil_of(const struct hb_py_events *e, u64 word, u8 *ha
 
 static __always_inline void gil_emit(struct task_struct *t, struct hb_gil_wait *w, u8 flags)
 {
-	struct hb_rec_py_gil *g = HB_RESERVE_FOR(py_gil, t->tgid, t->pid);
+	struct hb_rec_py_gil *g;
 
 	if (w->torn)
 		hb_lose(HB_LOSS_PY_UNREADABLE, HB_TYPE_py_gil);
+	g = HB_RESERVE_FOR(py_gil, t->tgid, t->pid);
 	if (!g)
 		return;
 	hb_wire_of(g)->ts = w->end;

@@ -192,13 +192,13 @@ static __always_inline void py_walk(struct hb_stack_scratch *s, const struct hb_
 	s->task = 0;
 	s->task_of = bpf_get_current_pid_tgid();
 	s->trace.state = HB_TRACE_WHOLE;
-	i = hb_py_step(s, w, 0);
-	s->second = s->frame;
-	if (i)
 #pragma clang loop unroll(disable)
-		for (; i < HB_STACK_DEPTH; i++)
-			if (!hb_py_step(s, w, i))
-				break;
+	for (i = 0; i < HB_STACK_DEPTH; i++) {
+		if (!hb_py_step(s, w, i))
+			break;
+		if (i == 0)
+			s->second = s->frame;
+	}
 	if (s->frame && i == HB_STACK_DEPTH)
 		s->trace.state = HB_TRACE_TRUNCATED;
 	s->trace.n = i;
