@@ -95,7 +95,7 @@ static char *help_filter(int key, const char *text, void *input)
 		return (char *)text;
 	hb_buf__printf(&b, "Formats:");
 	for (const struct hb_exporter *const *x = hb_exporters(); *x; x++)
-		hb_buf__printf(&b, "\n  %-9s %s", (*x)->name, (*x)->doc);
+		hb_buf__printf(&b, "\n  %-17s %s", (*x)->name, (*x)->doc);
 	return b.data;
 }
 

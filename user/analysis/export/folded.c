@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * CPU samples as folded stacks for flame graphs: comm;outermost;...;innermost WEIGHT, weight in microseconds.
- * Lines are added up before they are written, so memory follows the number of different stacks.
+ * Folded stacks for flame graphs: comm;outermost;...;innermost WEIGHT. The weight is CPU time of samples, or
+ * in formats of their own the time of waits for the GIL or of collections (microseconds all), or a number of
+ * exceptions. Lines are added up before they are written, so memory follows the number of different stacks.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -9,23 +10,20 @@
 #include <string.h>
 
 #include "analysis/export/export.h"
+#include "analysis/export/spots.h"
 #include "analysis/model/decode.h"
-#include "analysis/model/rows.h"
 #include "base/buf.h"
 
 struct line {
 	char *text;
-	u64 ns;
-};
-
-struct spot { /* same thread name and stacks: the text need not be made again */
-	struct line *line;
+	u64 value;
 };
 
 struct ctx {
 	struct hb_window *w;
-	struct hb_map *pairs; /* (stack, kernel stack) -> number */
-	struct hb_rows spots, lines;
+	enum hb_spot_value what;
+	struct hb_spots spots;
+	struct hb_rows lines;
 	struct hb_buf buf;
 };
 
@@ -75,45 +73,33 @@ static struct line *line_of(struct ctx *c)
 	}
 }
 
-static struct line *make_line(struct ctx *c, const struct hb_record *r)
+static struct line *make_line(struct ctx *c, const struct hb_spot *s)
 {
-	const struct hb_rec_sample *s = r->data;
-	u32 pid = r->task ? r->task->pid : 0;
 	char comm[64];
 	size_t root;
 
 	c->buf.size = 0;
-	snprintf(comm, sizeof(comm), "%.32s", hb_decode__comm(c->w, r->task));
+	snprintf(comm, sizeof(comm), "%.32s", hb_decode__comm(c->w, hb_window__task(c->w, s->task)));
 	add_name(&c->buf, comm);
 	root = c->buf.size;
-	add_stack(c, pid, s->stack);
-	add_stack(c, pid, s->kstack);
+	add_stack(c, s->pid, s->stack);
+	add_stack(c, s->pid, s->kstack);
 	if (c->buf.size == root)
-		add_name(&c->buf, s->mode == HB_CPUMODE_KERNEL ? "[kernel]_[k]" : "[no stack]");
+		add_name(&c->buf, s->kernel ? "[kernel]_[k]" : "[no stack]");
 	return line_of(c);
 }
 
-static int add_sample(struct ctx *c, const struct hb_record *r)
+static int make_lines(struct ctx *c)
 {
-	const struct hb_rec_sample *s = r->data;
-	bool fresh;
-	u64 *pair = hb_map__slot(c->pairs, (u64)s->stack << 32 | s->kstack, &fresh);
-	struct spot *spot;
+	for (u32 i = 0; i < c->spots.rows.n; i++) {
+		const struct hb_spot *s = c->spots.rows.row[i];
+		struct line *l = s->value[c->what] ? make_line(c, s) : NULL;
 
-	if (!pair)
-		return -ENOMEM;
-	if (fresh)
-		*pair = hb_map__size(c->pairs);
-	/* the task stands for comm and pid, mode for the frame of a sample without stack */
-	spot = hb_rows__get(&c->spots, *pair << 17 | (u64)r->task_idx << 1 | (s->mode == HB_CPUMODE_KERNEL),
-			    NULL);
-	if (!spot)
-		return -ENOMEM;
-	if (!spot->line)
-		spot->line = make_line(c, r);
-	if (!spot->line)
-		return -ENOMEM;
-	spot->line->ns += s->weight;
+		if (l)
+			l->value += s->value[c->what];
+		else if (s->value[c->what])
+			return -ENOMEM;
+	}
 	return 0;
 }
 
@@ -124,29 +110,26 @@ static int cmp_lines(const void *a, const void *b)
 	return strcmp(x->text, y->text);
 }
 
+/* Microseconds, at least one; exceptions are counted. */
+static u64 weight(const struct ctx *c, const struct line *l)
+{
+	u64 us = (l->value + 500) / 1000;
+
+	if (c->what == HB_SPOT_EXCEPTIONS)
+		return l->value;
+	return us ? us : 1;
+}
+
 static int write_lines(struct ctx *c, FILE *out)
 {
 	hb_rows__sort(&c->lines, cmp_lines);
 	for (u32 i = 0; i < c->lines.n; i++) {
 		const struct line *l = c->lines.row[i];
-		u64 us = (l->ns + 500) / 1000;
 
-		if (fprintf(out, "%s %" PRIu64 "\n", l->text, us ? us : 1) < 0)
+		if (fprintf(out, "%s %" PRIu64 "\n", l->text, weight(c, l)) < 0)
 			return -errno;
 	}
 	return 0;
-}
-
-static int read_samples(struct ctx *c)
-{
-	struct hb_record r;
-	int rc = 0;
-
-	hb_window__rewind(c->w);
-	while (!rc && hb_window__next(c->w, &r) > 0)
-		if (r.type == HB_TYPE_sample)
-			rc = add_sample(c, &r);
-	return rc;
 }
 
 static void drop_line(void *row)
@@ -154,28 +137,66 @@ static void drop_line(void *row)
 	free(((struct line *)row)->text);
 }
 
-static int run(struct hb_window *w, FILE *out, struct hb_error *e)
+static int fold(struct hb_window *w, enum hb_spot_value what, FILE *out, struct hb_error *e)
 {
-	struct ctx c = {.w = w};
-	int rc;
+	struct ctx c = {.w = w, .what = what};
+	int rc = hb_spots__read(&c.spots, w);
 
-	c.pairs = hb_map__new();
-	rc = c.pairs ? hb_rows__init(&c.spots, sizeof(struct spot)) : -ENOMEM;
 	rc = rc ? rc : hb_rows__init(&c.lines, sizeof(struct line));
-	rc = rc ? rc : read_samples(&c);
+	rc = rc ? rc : make_lines(&c);
 	if (rc == -ENOMEM)
 		hb_error__nomem(e, "folded stacks");
 	rc = rc ? rc : write_lines(&c, out);
-	hb_map__free(c.pairs);
-	hb_rows__free(&c.spots, NULL);
+	hb_spots__free(&c.spots);
 	hb_rows__free(&c.lines, drop_line);
 	hb_buf__free(&c.buf);
 	return rc;
+}
+
+static int cpu(struct hb_window *w, FILE *out, struct hb_error *e)
+{
+	return fold(w, HB_SPOT_CPU, out, e);
+}
+
+static int gil(struct hb_window *w, FILE *out, struct hb_error *e)
+{
+	return fold(w, HB_SPOT_GIL, out, e);
+}
+
+static int gc(struct hb_window *w, FILE *out, struct hb_error *e)
+{
+	return fold(w, HB_SPOT_GC, out, e);
+}
+
+static int exceptions(struct hb_window *w, FILE *out, struct hb_error *e)
+{
+	return fold(w, HB_SPOT_EXCEPTIONS, out, e);
 }
 
 HB_EXPORTER(folded) = {
     .name = "folded",
     .doc = "CPU samples for flame graphs: comm;frame;.. weight in us",
     .bare = true,
-    .run = run,
+    .run = cpu,
+};
+
+HB_EXPORTER(folded_gil) = {
+    .name = "folded-gil",
+    .doc = "the same of waits for Python's GIL",
+    .bare = true,
+    .run = gil,
+};
+
+HB_EXPORTER(folded_gc) = {
+    .name = "folded-gc",
+    .doc = "the same of Python's garbage collections",
+    .bare = true,
+    .run = gc,
+};
+
+HB_EXPORTER(folded_exceptions) = {
+    .name = "folded-exceptions",
+    .doc = "the same of exceptions, weight in numbers",
+    .bare = true,
+    .run = exceptions,
 };

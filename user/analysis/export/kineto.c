@@ -13,7 +13,9 @@
 #include "analysis/export/jbuf.h"
 #include "analysis/export/label.h"
 #include "analysis/model/decode.h"
+#include "analysis/model/pyevents.h"
 #include "base/text.h"
+#include "schema/pyevents.h"
 
 #define FLUSH_AT (256 * 1024)
 
@@ -110,6 +112,15 @@ static void arg_three(struct ctx *c, const char *key, u64 x, u64 y, u64 z)
 	hb_jbuf__lit(&c->out, "],");
 }
 
+static void arg_task(struct ctx *c, u64 task)
+{
+	if (!task)
+		return;
+	hb_jbuf__lit(&c->out, "\"task\":");
+	hb_jbuf__hex(&c->out, task);
+	hb_jbuf__lit(&c->out, ",");
+}
+
 /* The words that readers of this format know, whatever the API's brand; `api` among the arguments has that.
  */
 static const char *category_of(const struct hb_probe_row *row)
@@ -168,6 +179,7 @@ static void add_accel(struct ctx *c, const struct hb_record *r)
 		arg_text(c, "kind", kind);
 	if (a->flags & HB_AFLAG_RET)
 		arg_s64(c, "ret", a->ret);
+	arg_task(c, a->task);
 	end_row(c);
 }
 
@@ -185,6 +197,7 @@ static void add_offcpu(struct ctx *c, const struct hb_record *r)
 		arg_text(c, "chan", chan);
 	if (hb_label__has_waker(o))
 		arg_u64(c, "waker_tid", o->waker);
+	arg_task(c, o->task);
 	end_row(c);
 }
 
@@ -212,6 +225,51 @@ static void add_py_call(struct ctx *c, const struct hb_record *r)
 			 hb_window__string(c->w, l->func));
 	begin_row(c, "python_function", name, r);
 	arg_text(c, "end", hb_word(HB_WORDS_PYEND, p->end));
+	end_row(c);
+}
+
+/* ---- Python's events ---- */
+
+/* A row without length, as nothing in this format is an instant. What was only counted has no moment. */
+static void add_exception(struct ctx *c, const struct hb_record *r)
+{
+	const struct hb_rec_py_exception *x = r->data;
+	const struct hb_loc *l = hb_decode__site(c->w, r->task->pid, x->site);
+	char buf[4 * sizeof(hb_label) + 4];
+
+	if (x->flags & HB_PYEXC_REST)
+		return;
+	begin_row(c, "exception", hb_decode__exception(&x->name, x->origin, buf, sizeof(buf)), r);
+	if (x->message_kind)
+		arg_text(c, "message", hb_decode__message(x, buf, sizeof(buf)));
+	if (l)
+		arg_text(c, "raised_at", hb_decode__frame(c->w, l, HB_FRAME_LINE, buf, sizeof(buf)));
+	arg_task(c, x->task);
+	end_row(c);
+}
+
+static void add_gil(struct ctx *c, const struct hb_record *r)
+{
+	const struct hb_rec_py_gil *g = r->data;
+	const struct hb_task *holder = hb_decode__nstask(c->w, r->task->pid, g->holder);
+
+	begin_row(c, "gil", hb_label__gil(g), r);
+	if (holder)
+		arg_u64(c, "holder_tid", holder->tid);
+	arg_u64(c, "slept_ns", g->slept);
+	arg_u64(c, "sleeps", g->sleeps);
+	arg_task(c, g->task);
+	end_row(c);
+}
+
+static void add_gc(struct ctx *c, const struct hb_record *r)
+{
+	const struct hb_rec_py_gc *g = r->data;
+
+	begin_row(c, "gc", "garbage collection", r);
+	if (g->generation != UINT32_MAX)
+		arg_u64(c, "generation", g->generation);
+	arg_task(c, g->task);
 	end_row(c);
 }
 
@@ -312,6 +370,9 @@ static int add_rows(struct ctx *c, FILE *out)
 	    [HB_TYPE_offcpu] = add_offcpu,
 	    [HB_TYPE_syscall] = add_syscall,
 	    [HB_TYPE_py_call] = add_py_call,
+	    [HB_TYPE_py_exception] = add_exception,
+	    [HB_TYPE_py_gil] = add_gil,
+	    [HB_TYPE_py_gc] = add_gc,
 	};
 	struct hb_record r;
 	int rc = 0;

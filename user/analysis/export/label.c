@@ -23,6 +23,11 @@ bool hb_label__has_waker(const struct hb_rec_offcpu *o)
 	return o->waker && (o->wctx == HB_WCTX_TASK || o->wctx == HB_WCTX_OWN_SEND);
 }
 
+const char *hb_label__gil(const struct hb_rec_py_gil *g)
+{
+	return g->handover ? "GIL handed over" : "waits for GIL";
+}
+
 /* Its main thread's; of a process that only woke somebody, another thread may be all there is. */
 static const char *name_of(const struct hb_window *w, u32 pid)
 {

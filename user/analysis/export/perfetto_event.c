@@ -239,7 +239,7 @@ static void gil(struct hb_pf *p, const struct hb_pf_event *ev, const void *recor
 	char buf[64];
 
 	(void)ev;
-	stable_name(p, r->handover ? "GIL handed over" : "waits for GIL");
+	stable_name(p, hb_label__gil(r));
 	category(p, "gil");
 	if (t) {
 		snprintf(buf, sizeof(buf), "%.40s (tid %u)", hb_decode__comm(p->w, t), t->tid);

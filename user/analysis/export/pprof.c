@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * CPU samples as a profile of pprof (profile.proto): count and time by stack, Python functions with file and
- * line. Uncompressed, which its readers take as well. Memory follows the number of different stacks.
+ * A profile of pprof (profile.proto): CPU samples and their time by stack, and where the window has them
+ * waits for Python's GIL, collections and exceptions as further values; Python functions with file and line.
+ * Uncompressed, which its readers take as well. Memory follows the number of different stacks.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -9,8 +10,8 @@
 
 #include "analysis/export/export.h"
 #include "analysis/export/perfetto_proto.h"
+#include "analysis/export/spots.h"
 #include "analysis/model/decode.h"
-#include "analysis/model/rows.h"
 #include "base/map.h"
 
 enum profile {
@@ -23,7 +24,8 @@ enum profile {
 	TIME_NANOS = 9,
 	DURATION_NANOS = 10,
 	PERIOD_TYPE = 11,
-	COMMENT = 13
+	COMMENT = 13,
+	DEFAULT_TYPE = 14
 };
 enum value_type { TYPE = 1, UNIT = 2 };
 enum sample { LOCATION_ID = 1, VALUE = 2, LABEL = 3 };
@@ -34,20 +36,13 @@ enum line { LINE_FUNCTION = 1, LINE_NUMBER = 2 };
 enum function { FUNCTION_NAME = 2, FUNCTION_FILE = 4 };
 #define ID 1 /* of mappings, locations and functions */
 
-struct spot { /* samples of one thread with one stack */
-	u32 pid, raw, kraw;
-	u16 task;
-	u64 count, ns;
-};
-
 struct ctx {
 	struct hb_window *w;
-	struct hb_map *pairs;	  /* (stack, kernel stack) -> number */
 	struct hb_map *strings;	  /* hash -> index + 1 */
 	struct hb_map *functions; /* (name, file) -> id */
 	struct hb_map *mappings;  /* file -> id */
 	struct hb_map *locations; /* those that are written */
-	struct hb_rows spots;
+	struct hb_spots spots;
 	u32 n_strings;
 	struct hb_buf out;
 };
@@ -178,10 +173,26 @@ static void label(struct ctx *c, u32 key, u32 text, u64 number)
 	hb_pb__close(&c->out, at);
 }
 
-static void put_sample(struct ctx *c, const struct spot *s)
+static const struct {
+	const char *name, *unit;
+	bool always; /* also when there are none */
+} values[HB_SPOT_VALUES] = {
+    [HB_SPOT_SAMPLES] = {"samples", "count", true},
+    [HB_SPOT_CPU] = {"cpu", "nanoseconds", true},
+    [HB_SPOT_GIL] = {"gil_wait", "nanoseconds", false},
+    [HB_SPOT_GC] = {"garbage_collection", "nanoseconds", false},
+    [HB_SPOT_EXCEPTIONS] = {"exceptions", "count", false},
+};
+
+static bool has(const struct ctx *c, unsigned value)
+{
+	return values[value].always || c->spots.total[value];
+}
+
+static void put_sample(struct ctx *c, const struct hb_spot *s)
 {
 	const struct hb_task *t = hb_window__task(c->w, s->task);
-	struct hb_stack user = stack_of(c, s->pid, s->raw), kernel = stack_of(c, s->pid, s->kraw);
+	struct hb_stack user = stack_of(c, s->pid, s->stack), kernel = stack_of(c, s->pid, s->kstack);
 	u32 thread = string(c, "thread"), comm = string(c, hb_decode__comm(c->w, t)), pid = string(c, "pid");
 	size_t at;
 
@@ -190,46 +201,12 @@ static void put_sample(struct ctx *c, const struct spot *s)
 	at = hb_pb__open(&c->out, SAMPLE);
 	put_frames(c, &kernel);
 	put_frames(c, &user);
-	hb_pb__uint(&c->out, VALUE, s->count);
-	hb_pb__uint(&c->out, VALUE, s->ns);
+	for (unsigned i = 0; i < HB_SPOT_VALUES; i++)
+		if (has(c, i))
+			hb_pb__uint(&c->out, VALUE, s->value[i]);
 	label(c, thread, comm, 0);
 	label(c, pid, 0, s->pid);
 	hb_pb__close(&c->out, at);
-}
-
-static int add(struct ctx *c, const struct hb_record *r)
-{
-	const struct hb_rec_sample *s = r->data;
-	bool fresh;
-	u64 *pair = hb_map__slot(c->pairs, (u64)s->stack << 32 | s->kstack, &fresh);
-	struct spot *spot;
-
-	if (!pair)
-		return -ENOMEM;
-	if (fresh)
-		*pair = hb_map__size(c->pairs);
-	spot = hb_rows__get(&c->spots, *pair << 16 | r->task_idx, NULL);
-	if (!spot)
-		return -ENOMEM;
-	spot->pid = r->task->pid;
-	spot->raw = s->stack;
-	spot->kraw = s->kstack;
-	spot->task = r->task_idx;
-	spot->count++;
-	spot->ns += s->weight;
-	return 0;
-}
-
-static int read_samples(struct ctx *c)
-{
-	struct hb_record r;
-	int rc = 0;
-
-	hb_window__rewind(c->w);
-	while (!rc && hb_window__next(c->w, &r) > 0)
-		if (r.type == HB_TYPE_sample)
-			rc = add(c, &r);
-	return rc;
 }
 
 static int write_all(struct ctx *c, FILE *out)
@@ -237,10 +214,15 @@ static int write_all(struct ctx *c, FILE *out)
 	const struct hb_window_info *i = hb_window__info(c->w);
 	const char *real = hb_window__meta(c->w, "realtime_offset_ns"), *sim = hb_decode__simulated(c->w);
 
+	u32 cpu;
+
 	string(c, ""); /* index 0 */
-	value_type(c, SAMPLE_TYPE, "samples", "count");
-	value_type(c, SAMPLE_TYPE, "cpu", "nanoseconds");
+	for (unsigned k = 0; k < HB_SPOT_VALUES; k++)
+		if (has(c, k))
+			value_type(c, SAMPLE_TYPE, values[k].name, values[k].unit);
 	value_type(c, PERIOD_TYPE, "cpu", "nanoseconds");
+	cpu = string(c, "cpu");
+	hb_pb__uint(&c->out, DEFAULT_TYPE, cpu);
 	hb_pb__uint(&c->out, TIME_NANOS, i->start_ts + (real ? strtoull(real, NULL, 10) : 0));
 	hb_pb__uint(&c->out, DURATION_NANOS, i->end_ts - i->start_ts);
 	if (sim) {
@@ -248,8 +230,8 @@ static int write_all(struct ctx *c, FILE *out)
 
 		hb_pb__uint(&c->out, COMMENT, text);
 	}
-	for (u32 k = 0; k < c->spots.n && !c->out.oom; k++)
-		put_sample(c, c->spots.row[k]);
+	for (u32 k = 0; k < c->spots.rows.n && !c->out.oom; k++)
+		put_sample(c, c->spots.rows.row[k]);
 	if (c->out.oom)
 		return -ENOMEM;
 	return fwrite(c->out.data, 1, c->out.size, out) == c->out.size ? 0 : -EIO;
@@ -258,26 +240,25 @@ static int write_all(struct ctx *c, FILE *out)
 static int run(struct hb_window *w, FILE *out, struct hb_error *e)
 {
 	struct ctx c = {.w = w};
-	struct hb_map **maps[] = {&c.pairs, &c.strings, &c.functions, &c.mappings, &c.locations};
-	int rc = hb_rows__init(&c.spots, sizeof(struct spot));
+	struct hb_map **maps[] = {&c.strings, &c.functions, &c.mappings, &c.locations};
+	int rc = hb_spots__read(&c.spots, w);
 
 	for (size_t i = 0; i < sizeof(maps) / sizeof(*maps); i++)
 		if (!(*maps[i] = hb_map__new()))
 			rc = -ENOMEM;
-	rc = rc ? rc : read_samples(&c);
 	rc = rc ? rc : write_all(&c, out);
 	if (rc == -ENOMEM)
 		hb_error__nomem(e, "the profile");
 	for (size_t i = 0; i < sizeof(maps) / sizeof(*maps); i++)
 		hb_map__free(*maps[i]);
-	hb_rows__free(&c.spots, NULL);
+	hb_spots__free(&c.spots);
 	hb_buf__free(&c.out);
 	return rc;
 }
 
 HB_EXPORTER(pprof) = {
     .name = "pprof",
-    .doc = "CPU samples for pprof, by stack, with files and lines",
+    .doc = "CPU samples, and waits for the GIL, collections, exceptions, for pprof",
     .bare = true,
     .run = run,
 };
