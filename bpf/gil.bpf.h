@@ -62,7 +62,7 @@ static __always_inline void gil_emit(struct task_struct *t, struct hb_gil_wait *
 	struct hb_rec_py_gil *g;
 
 	if (w->torn)
-		hb_lose(HB_LOSS_PY_UNREADABLE, HB_TYPE_py_gil);
+		hb_lose(HB_LOSS_PY_MOVED, HB_TYPE_py_gil);
 	g = HB_RESERVE_FOR(py_gil, t->tgid, t->pid);
 	if (!g)
 		return;

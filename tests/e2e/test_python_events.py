@@ -64,7 +64,7 @@ def exceptions_of(window):
 def no_loss(window, torn=0):
     """`torn`: so many holders of a GIL may have run too fast for their stacks to be read."""
     rows = [r for r in window.loss["rows"] if r.get("of", "").startswith("py.") and r["cause"] != "missed"]
-    holders = [r for r in rows if r["of"] == "py.gil" and r["cause"] == "python_unreadable"]
+    holders = [r for r in rows if r["of"] == "py.gil" and r["cause"] == "python_moved"]
     assert sum(r["count"] for r in holders) <= torn
     assert [r for r in rows if r not in holders] == []
 
