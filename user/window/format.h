@@ -86,15 +86,16 @@ struct hb_entry_head {
 	u32 size;
 };
 enum hb_entry_kind {
-	HB_ENTRY_STRING = 1, /* u32 id, bytes */
-	HB_ENTRY_TASK = 2,   /* u32 idx, struct hb_task */
-	HB_ENTRY_PROC = 3,   /* struct hb_proc; key: pid */
-	HB_ENTRY_PROBE = 4,  /* u32 id, struct hb_probe_row */
-	HB_ENTRY_LOC = 5,    /* u32 id, struct hb_loc */
-	HB_ENTRY_STACK = 6,  /* u32 pid, raw, state, n; u32 locs[n] */
-	HB_ENTRY_LOSS = 7,   /* struct hb_loss_row; key: cause, type, cpu */
-	HB_ENTRY_META = 8,   /* u32 key, value: strings */
-	HB_ENTRY_FD = 9,     /* struct hb_fd_row; key: pid, fd, chan */
+	HB_ENTRY_STRING = 1,  /* u32 id, bytes */
+	HB_ENTRY_TASK = 2,    /* u32 idx, struct hb_task */
+	HB_ENTRY_PROC = 3,    /* struct hb_proc; key: pid */
+	HB_ENTRY_PROBE = 4,   /* u32 id, struct hb_probe_row */
+	HB_ENTRY_LOC = 5,     /* u32 id, struct hb_loc */
+	HB_ENTRY_STACK = 6,   /* u32 pid, raw, state, n; u32 locs[n] */
+	HB_ENTRY_LOSS = 7,    /* struct hb_loss_row; key: cause, type, cpu */
+	HB_ENTRY_META = 8,    /* u32 key, value: strings */
+	HB_ENTRY_FD = 9,      /* struct hb_fd_row; key: pid, fd, chan */
+	HB_ENTRY_PYTASK = 10, /* struct hb_pytask_row; key: pid, task, since */
 };
 
 struct hb_index_entry {

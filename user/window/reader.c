@@ -416,6 +416,11 @@ const char *hb_window__fd(const struct hb_window *w, u32 pid, u32 fd, u64 chan)
 	return hb_tables_in__fd(w->tables, pid, fd, chan);
 }
 
+const char *hb_window__pytask(const struct hb_window *w, u32 pid, u64 task, u64 ts)
+{
+	return hb_tables_in__pytask(w->tables, pid, task, ts);
+}
+
 struct hb_stack hb_window__stack(const struct hb_window *w, u32 pid, u32 raw)
 {
 	return hb_tables_in__stack(w->tables, pid, raw);

@@ -21,6 +21,8 @@ struct hb_tables_in {
 	u64 malformed;
 	struct column strings; /* char * */
 	struct column tasks, procs, probes, locs, losses, meta;
+	struct column pytasks; /* struct hb_pytask_row */
+	bool pytasks_sorted;
 	struct hb_map *by_tid, *by_pid, *by_loss; /* -> index */
 	struct hb_map *by_stack;		  /* -> u32 * into `chunks` */
 	struct hb_map *by_fd;			  /* -> string id */
@@ -66,6 +68,7 @@ struct hb_tables_in *hb_tables_in__new(u32 max_id, u64 max_bytes)
 	t->locs.item = sizeof(struct hb_loc);
 	t->losses.item = sizeof(struct hb_loss_row);
 	t->meta.item = 2 * sizeof(u32);
+	t->pytasks.item = sizeof(struct hb_pytask_row);
 	t->by_tid = hb_map__new();
 	t->by_pid = hb_map__new();
 	t->by_loss = hb_map__new();
@@ -93,6 +96,7 @@ void hb_tables_in__free(struct hb_tables_in *t)
 	free(t->locs.data);
 	free(t->losses.data);
 	free(t->meta.data);
+	free(t->pytasks.data);
 	hb_map__free(t->by_tid);
 	hb_map__free(t->by_pid);
 	hb_map__free(t->by_loss);
@@ -267,6 +271,21 @@ static int apply_fd(struct hb_tables_in *t, const u8 *p, u32 n)
 	return err ? err : hb_map__put(t->by_fd, fd_key(row.pid, row.fd, 0), row.text);
 }
 
+/* Each is kept: they are sorted when the first is asked for. */
+static int apply_pytask(struct hb_tables_in *t, const u8 *p, u32 n)
+{
+	struct hb_pytask_row *row;
+
+	if (n < sizeof(*row) || t->pytasks.n >= t->max_id)
+		return -EINVAL;
+	row = item(&t->pytasks, t->pytasks.n);
+	if (!row)
+		return -ENOMEM;
+	copy_struct(row, sizeof(*row), p, n);
+	t->pytasks_sorted = false;
+	return 0;
+}
+
 static int apply_meta(struct hb_tables_in *t, const u8 *p, u32 n)
 {
 	u32 *pair, i;
@@ -289,6 +308,7 @@ static int (*const apply[])(struct hb_tables_in *t, const u8 *p, u32 n) = {
     [HB_ENTRY_STRING] = apply_string, [HB_ENTRY_TASK] = apply_task, [HB_ENTRY_PROC] = apply_proc,
     [HB_ENTRY_PROBE] = apply_probe,   [HB_ENTRY_LOC] = apply_loc,   [HB_ENTRY_STACK] = apply_stack,
     [HB_ENTRY_LOSS] = apply_loss,     [HB_ENTRY_META] = apply_meta, [HB_ENTRY_FD] = apply_fd,
+    [HB_ENTRY_PYTASK] = apply_pytask,
 };
 
 int hb_tables_in__apply(struct hb_tables_in *t, const void *body, size_t n)
@@ -394,6 +414,38 @@ const char *hb_tables_in__fd(const struct hb_tables_in *t, u32 pid, u32 fd, u64 
 
 	return hb_map__get(t->by_fd, fd_key(pid, fd, chan), &id) && id ? hb_tables_in__string(t, (u32)id)
 								       : NULL;
+}
+
+static int by_task_and_time(const void *a, const void *b)
+{
+	const struct hb_pytask_row *x = a, *y = b;
+
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	if (x->task != y->task)
+		return x->task < y->task ? -1 : 1;
+	return (x->since > y->since) - (x->since < y->since);
+}
+
+const char *hb_tables_in__pytask(struct hb_tables_in *t, u32 pid, u64 task, u64 ts)
+{
+	struct hb_pytask_row *rows = (struct hb_pytask_row *)t->pytasks.data, key = {task, ts, pid, 0};
+	u32 low = 0, high = t->pytasks.n;
+
+	if (high && !t->pytasks_sorted)
+		qsort(rows, high, sizeof(*rows), by_task_and_time);
+	t->pytasks_sorted = true;
+	while (low < high) { /* the first that is later */
+		u32 mid = low + (high - low) / 2;
+
+		if (by_task_and_time(&rows[mid], &key) <= 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	if (!low || rows[low - 1].pid != pid || rows[low - 1].task != task || !rows[low - 1].name)
+		return NULL;
+	return hb_tables_in__string(t, rows[low - 1].name);
 }
 
 struct hb_stack hb_tables_in__stack(const struct hb_tables_in *t, u32 pid, u32 raw)

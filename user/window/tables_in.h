@@ -29,6 +29,7 @@ u32 hb_tables_in__probes(const struct hb_tables_in *t);
 const struct hb_loc *hb_tables_in__loc(const struct hb_tables_in *t, u32 id);
 struct hb_stack hb_tables_in__stack(const struct hb_tables_in *t, u32 pid, u32 raw);
 const char *hb_tables_in__fd(const struct hb_tables_in *t, u32 pid, u32 fd, u64 chan);
+const char *hb_tables_in__pytask(struct hb_tables_in *t, u32 pid, u64 task, u64 ts);
 const struct hb_loss_row *hb_tables_in__losses(const struct hb_tables_in *t, u32 *n);
 /* i-th meta pair, in order of first appearance. */
 bool hb_tables_in__meta_at(const struct hb_tables_in *t, u32 i, const char **key, const char **value);

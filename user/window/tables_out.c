@@ -249,15 +249,25 @@ int hb_tables_out__stack(struct hb_tables_out *t, u32 pid, u32 raw, const u32 *l
 	return ok ? 0 : -ENOMEM;
 }
 
-int hb_tables_out__fd(struct hb_tables_out *t, const struct hb_fd_row *row)
+static int put_row(struct hb_tables_out *t, enum hb_entry_kind kind, const void *row, u32 size)
 {
 	bool ok;
 
 	pthread_mutex_lock(&t->lock);
-	ok = entry2(t, HB_ENTRY_FD, row, sizeof(*row), NULL, 0);
+	ok = entry2(t, kind, row, size, NULL, 0);
 	t->oom |= !ok;
 	pthread_mutex_unlock(&t->lock);
 	return ok ? 0 : -ENOMEM;
+}
+
+int hb_tables_out__fd(struct hb_tables_out *t, const struct hb_fd_row *row)
+{
+	return put_row(t, HB_ENTRY_FD, row, sizeof(*row));
+}
+
+int hb_tables_out__pytask(struct hb_tables_out *t, const struct hb_pytask_row *row)
+{
+	return put_row(t, HB_ENTRY_PYTASK, row, sizeof(*row));
 }
 
 void hb_tables_out__loss(struct hb_tables_out *t, const struct hb_loss_row *row)

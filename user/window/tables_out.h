@@ -23,6 +23,7 @@ u32 hb_tables_out__proc(struct hb_tables_out *t, const struct hb_proc *p);
 int hb_tables_out__probe(struct hb_tables_out *t, u32 id, const struct hb_probe_row *row);
 int hb_tables_out__stack(struct hb_tables_out *t, u32 pid, u32 raw, const u32 *locs, u32 n, u32 state);
 int hb_tables_out__fd(struct hb_tables_out *t, const struct hb_fd_row *row);
+int hb_tables_out__pytask(struct hb_tables_out *t, const struct hb_pytask_row *row);
 void hb_tables_out__loss(struct hb_tables_out *t, const struct hb_loss_row *row);
 void hb_tables_out__meta(struct hb_tables_out *t, const char *key, const char *value);
 

@@ -80,6 +80,11 @@ struct hb_fd_row { /* what a file descriptor was while something slept on it or 
 	u32 reserved;
 };
 
+struct hb_pytask_row {	 /* name of the asyncio task whose root coroutine lay at an address from then on */
+	u64 task, since; /* since: monotonic ns */
+	u32 pid, name;	 /* name: string; 0: not known from then on */
+};
+
 /* ---- writer ---- */
 
 struct hb_window_writer;
@@ -125,6 +130,8 @@ int hb_window_writer__stack(struct hb_window_writer *w, u32 pid, u32 raw, const 
 			    enum hb_stack_state state);
 int hb_window_writer__fd(struct hb_window_writer *w,
 			 const struct hb_fd_row *row); /* same pid, fd, chan: replaced */
+int hb_window_writer__pytask(struct hb_window_writer *w,
+			     const struct hb_pytask_row *row); /* same pid and task: in the order of since */
 void hb_window_writer__loss(struct hb_window_writer *w,
 			    const struct hb_loss_row *row); /* same key: added up */
 /* Facts about the window, key -> value, such as "host", "kernel", "profile", "simulated" ("1"), "end". */
@@ -195,6 +202,8 @@ const struct hb_loc *hb_window__loc(const struct hb_window *w, u32 id);		/* NULL
 struct hb_stack hb_window__stack(const struct hb_window *w, u32 pid, u32 raw);
 /* What (pid, fd) was when its inode was `chan`; 0: whatever was seen last. NULL when never looked at. */
 const char *hb_window__fd(const struct hb_window *w, u32 pid, u32 fd, u64 chan);
+/* Name of the asyncio task that was at this address at that time; NULL when it was not read. */
+const char *hb_window__pytask(const struct hb_window *w, u32 pid, u64 task, u64 ts);
 const struct hb_loss_row *hb_window__losses(const struct hb_window *w, u32 *n);
 u64 hb_window__loss_total(const struct hb_window *w, enum hb_loss cause);
 const char *hb_window__meta(const struct hb_window *w, const char *key); /* NULL when absent */

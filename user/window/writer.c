@@ -217,6 +217,11 @@ int hb_window_writer__fd(struct hb_window_writer *w, const struct hb_fd_row *row
 	return hb_tables_out__fd(w->tables, row);
 }
 
+int hb_window_writer__pytask(struct hb_window_writer *w, const struct hb_pytask_row *row)
+{
+	return hb_tables_out__pytask(w->tables, row);
+}
+
 void hb_window_writer__loss(struct hb_window_writer *w, const struct hb_loss_row *row)
 {
 	hb_tables_out__loss(w->tables, row);

@@ -112,13 +112,17 @@ static void arg_three(struct ctx *c, const char *key, u64 x, u64 y, u64 z)
 	hb_jbuf__lit(&c->out, "],");
 }
 
-static void arg_task(struct ctx *c, u64 task)
+static void arg_task(struct ctx *c, const struct hb_record *r, u64 task)
 {
+	const char *name = hb_window__pytask(c->w, r->task->pid, task, r->ts);
+
 	if (!task)
 		return;
 	hb_jbuf__lit(&c->out, "\"task\":");
 	hb_jbuf__hex(&c->out, task);
 	hb_jbuf__lit(&c->out, ",");
+	if (name)
+		arg_text(c, "task_name", name);
 }
 
 /* The words that readers of this format know, whatever the API's brand; `api` among the arguments has that.
@@ -179,7 +183,7 @@ static void add_accel(struct ctx *c, const struct hb_record *r)
 		arg_text(c, "kind", kind);
 	if (a->flags & HB_AFLAG_RET)
 		arg_s64(c, "ret", a->ret);
-	arg_task(c, a->task);
+	arg_task(c, r, a->task);
 	end_row(c);
 }
 
@@ -197,7 +201,7 @@ static void add_offcpu(struct ctx *c, const struct hb_record *r)
 		arg_text(c, "chan", chan);
 	if (hb_label__has_waker(o))
 		arg_u64(c, "waker_tid", o->waker);
-	arg_task(c, o->task);
+	arg_task(c, r, o->task);
 	end_row(c);
 }
 
@@ -244,7 +248,7 @@ static void add_exception(struct ctx *c, const struct hb_record *r)
 		arg_text(c, "message", hb_decode__message(x, buf, sizeof(buf)));
 	if (l)
 		arg_text(c, "raised_at", hb_decode__frame(c->w, l, HB_FRAME_LINE, buf, sizeof(buf)));
-	arg_task(c, x->task);
+	arg_task(c, r, x->task);
 	end_row(c);
 }
 
@@ -258,7 +262,7 @@ static void add_gil(struct ctx *c, const struct hb_record *r)
 		arg_u64(c, "holder_tid", holder->tid);
 	arg_u64(c, "slept_ns", g->slept);
 	arg_u64(c, "sleeps", g->sleeps);
-	arg_task(c, g->task);
+	arg_task(c, r, g->task);
 	end_row(c);
 }
 
@@ -269,7 +273,7 @@ static void add_gc(struct ctx *c, const struct hb_record *r)
 	begin_row(c, "gc", "garbage collection", r);
 	if (g->generation != UINT32_MAX)
 		arg_u64(c, "generation", g->generation);
-	arg_task(c, g->task);
+	arg_task(c, r, g->task);
 	end_row(c);
 }
 

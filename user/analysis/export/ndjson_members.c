@@ -437,7 +437,9 @@ static void emit_sample_stack(struct hb_ndjson *c, const struct hb_ndjson_item *
 	hb_stackjson__array(c->stacks, &c->line, c->r->task ? c->r->task->pid : 0, (u32)v, s->kstack);
 }
 
-#define TASK_DOC  "asyncio task: address of its root coroutine, hex; absent outside of one"
+#define TASK_DOC                                                                                             \
+	"asyncio task: address of its root coroutine, hex, and its name, where that was read; absent "       \
+	"outside of one"
 #define TIMED_DOC "ns inside the call; absent when only its entry was probed"
 static const struct special {
 	const char *type, *member;
@@ -488,8 +490,8 @@ static const struct special {
     {"offcpu", "wctx", NULL, NULL, NULL},
     {"offcpu", "flags", "before, open", emit_sleep_flags,
      "true, or absent; before: it slept already when the window began, open: it still slept at its end"},
-    {"accel", "task", "task", hb_ndjson__address, TASK_DOC},
-    {"offcpu", "task", "task", hb_ndjson__address, TASK_DOC},
+    {"accel", "task", "task, task_name", hb_ndjson__task, TASK_DOC},
+    {"offcpu", "task", "task, task_name", hb_ndjson__task, TASK_DOC},
     {"syscall", "sysno", "name", NULL, "system call"},
     {"syscall", "a0", "args, fd", emit_call_args, "six arguments as passed, hex; the first as in `offcpu`"},
     {"syscall", "a1", NULL, NULL, NULL},
@@ -515,7 +517,7 @@ static const struct special {
     {"py_exception", "name", "exception, native", hb_ndjson__exception,
      "the class's own name; of C++ the type, and `native` is true"},
     {"py_exception", "exc_type", NULL, NULL, NULL},
-    {"py_exception", "task", "task", hb_ndjson__address, TASK_DOC},
+    {"py_exception", "task", "task, task_name", hb_ndjson__task, TASK_DOC},
     {"py_exception", "unwound", "unwound", hb_ndjson__unwound,
      "with `rest` only: frames that all exceptions of this class from this place together went through "
      "without a handler"},
@@ -531,13 +533,13 @@ static const struct special {
     {"py_gil", "dur", "dur, wait_ns", hb_ndjson__wait,
      "from the first sleep to the end of the last one; the same as `wait_ns` where it was a wait for the "
      "GIL"},
-    {"py_gil", "task", "task", hb_ndjson__address, TASK_DOC},
+    {"py_gil", "task", "task, task_name", hb_ndjson__task, TASK_DOC},
     {"py_gil", "holder", "holder_tid", hb_ndjson__holder, "who held it when the wait began; absent: unknown"},
     {"py_gil", "handover", "handover", hb_ndjson__true,
      "true, or absent: no wait for the GIL; it was given away on request, and another had to take it first"},
     {"py_gil", "flags", "open", hb_ndjson__gil_flags,
      "true, or absent: it still waited when the window ended"},
-    {"py_gc", "task", "task", hb_ndjson__address, TASK_DOC},
+    {"py_gc", "task", "task, task_name", hb_ndjson__task, TASK_DOC},
     {"py_gc", "generation", "generation", hb_ndjson__generation, "0 to 2; absent where that is not told"},
     {"py_gc", "how", "how", hb_ndjson__gc_how,
      "how it was seen: collector, usdt, or pending (with whatever else was due at that moment)"},

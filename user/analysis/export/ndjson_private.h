@@ -59,6 +59,7 @@ void hb_ndjson__message(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64
 void hb_ndjson__exception_flags(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v);
 void hb_ndjson__unwound(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v);
 void hb_ndjson__address(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v); /* hex, where not 0 */
+void hb_ndjson__task(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v);
 void hb_ndjson__site(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v);
 void hb_ndjson__holder(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v);
 void hb_ndjson__wait(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v);

@@ -58,6 +58,17 @@ void hb_ndjson__address(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64
 	hb_jbuf__hex(&c->line, v);
 }
 
+void hb_ndjson__task(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
+{
+	const char *name = hb_window__pytask(c->w, c->r->task->pid, v, c->r->ts);
+
+	hb_ndjson__address(c, i, v);
+	if (!v || !name)
+		return;
+	hb_jbuf__lit(&c->line, ",\"task_name\":");
+	hb_jbuf__str(&c->line, name);
+}
+
 void hb_ndjson__site(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
 {
 	const struct hb_loc *l = hb_decode__site(c->w, c->r->task->pid, (u32)v);

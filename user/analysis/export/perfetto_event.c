@@ -75,10 +75,15 @@ static void note_three(struct hb_pf *p, const char *key, u64 x, u64 y, u64 z)
 		note_text(p, key, p->text.data);
 }
 
-static void asyncio_task(struct hb_pf *p, u64 task)
+static void asyncio_task(struct hb_pf *p, const struct hb_pf_event *ev, u64 task)
 {
-	if (task)
-		note_int(p, "task", NOTE_POINTER, task);
+	const char *name = hb_window__pytask(p->w, p->task->pid, task, ev->slice ? ev->end : ev->begin);
+
+	if (!task)
+		return;
+	note_int(p, "task", NOTE_POINTER, task);
+	if (name)
+		note_text(p, "task_name", name);
 }
 
 static void callstack(struct hb_pf *p, u32 raw)
@@ -148,7 +153,7 @@ static void accel(struct hb_pf *p, const struct hb_pf_event *ev, const void *rec
 		note_int(p, "ret", NOTE_INT, (u64)(s64)a->ret);
 	if (a->flags & HB_AFLAG_ARGS)
 		note_int(p, "args_unreadable", NOTE_BOOL, 1);
-	asyncio_task(p, a->task);
+	asyncio_task(p, ev, a->task);
 	callstack(p, a->stack);
 	(void)ev;
 }
@@ -188,7 +193,7 @@ static void offcpu(struct hb_pf *p, const struct hb_pf_event *ev, const void *re
 	if (o->sysno != HB_SYSNO_NONE && hb_decode__fd_call(o->sysno))
 		note_int(p, "fd", NOTE_INT, (u64)(s64)(s32)o->a0);
 	offcpu_waker(p, o);
-	asyncio_task(p, o->task);
+	asyncio_task(p, ev, o->task);
 	callstack(p, o->stack);
 	(void)ev;
 }
@@ -228,7 +233,7 @@ static void exception(struct hb_pf *p, const struct hb_pf_event *ev, const void 
 	category(p, "exception");
 	if (r->message_kind)
 		note_text(p, "message", hb_decode__message(r, buf, sizeof(buf)));
-	asyncio_task(p, r->task);
+	asyncio_task(p, ev, r->task);
 	callstack(p, r->stack ? r->stack : r->site);
 }
 
@@ -246,7 +251,7 @@ static void gil(struct hb_pf *p, const struct hb_pf_event *ev, const void *recor
 		note_text(p, "holder", buf);
 	}
 	note_known(p, "slept_ns", r->slept);
-	asyncio_task(p, r->task);
+	asyncio_task(p, ev, r->task);
 	callstack(p, r->stack);
 }
 
@@ -259,7 +264,7 @@ static void gc(struct hb_pf *p, const struct hb_pf_event *ev, const void *record
 	category(p, "gc");
 	if (r->generation != UINT32_MAX)
 		note_int(p, "generation", NOTE_INT, r->generation);
-	asyncio_task(p, r->task);
+	asyncio_task(p, ev, r->task);
 	callstack(p, r->stack);
 }
 

@@ -4,7 +4,8 @@
 #include <errno.h>
 
 /* The task stands for thread and process. */
-static struct hb_spot *spot_of(struct hb_spots *s, const struct hb_record *r, u32 stack, u32 kstack, bool kernel)
+static struct hb_spot *spot_of(struct hb_spots *s, const struct hb_record *r, u32 stack, u32 kstack,
+			       bool kernel)
 {
 	bool fresh;
 	u64 *pair = hb_map__slot(s->pairs, (u64)stack << 32 | kstack, &fresh);

@@ -23,8 +23,8 @@ struct hb_spot { /* one thread with one stack */
 };
 
 struct hb_spots {
-	struct hb_rows rows;   /* struct hb_spot, in order of appearance */
-	struct hb_map *pairs;  /* (stack, kernel stack) -> number */
+	struct hb_rows rows;  /* struct hb_spot, in order of appearance */
+	struct hb_map *pairs; /* (stack, kernel stack) -> number */
 	u64 total[HB_SPOT_VALUES];
 };
 

@@ -293,6 +293,7 @@ const char *hb_decode__loss_doc(enum hb_loss cause)
 	    [HB_LOSS_PY_UNREADABLE] = "Python stacks not readable to their end",
 	    [HB_LOSS_PY_UNRESOLVED] = "Python functions gone before their names were read",
 	    [HB_LOSS_PY_EXCEPTIONS] = "exceptions of more classes and places than are told apart",
+	    [HB_LOSS_PY_TASKS] = "asyncio tasks gone before their names were read; their records are there",
 	    [HB_LOSS_PY_MOVED] =
 		"stacks of holders of a GIL that ran too fast to be read; the records are there",
 	    [HB_LOSS_DAMAGED] = "damaged or missing blocks of the file",

@@ -25,6 +25,9 @@ const char *hb_py_heap__class(const struct hb_py_heap *h, u64 type, char *buf, s
 /* That of the interpreter a code object belongs to (names.c). False: it is none of a known one. */
 bool hb_py_names__heap(const struct hb_py_names *n, u32 pid, u64 code, struct hb_py_heap *out);
 
+/* That of a process's first interpreter, and the address of its _PyRuntime. False: none is known. */
+bool hb_py_names__interpreter(const struct hb_py_names *n, u32 pid, struct hb_py_heap *out, u64 *runtime);
+
 /* ---- dicts (dict.c) ---- */
 
 struct hb_py_entry {

@@ -27,7 +27,7 @@ struct function {
 
 struct layout { /* of one interpreter */
 	struct hb_py_offsets off;
-	u64 code_type, cell_type;
+	u64 code_type, cell_type, runtime;
 };
 
 struct process {
@@ -109,7 +109,8 @@ int hb_py_names__process(struct hb_py_names *n, u32 pid, const struct hb_python 
 	r = hb_python__runtimes(py, &count);
 	for (u32 i = 0; i < count && p->n < HB_PY_RUNTIMES; i++)
 		if (r[i].state == HB_PY_READY)
-			p->layout[p->n++] = (struct layout){r[i].off, r[i].code_type, r[i].cell_type};
+			p->layout[p->n++] =
+			    (struct layout){r[i].off, r[i].code_type, r[i].cell_type, r[i].address};
 	return 0;
 }
 
@@ -144,6 +145,19 @@ bool hb_py_names__heap(const struct hb_py_names *n, u32 pid, u64 code, struct hb
 			return true;
 	}
 	return false;
+}
+
+bool hb_py_names__interpreter(const struct hb_py_names *n, u32 pid, struct hb_py_heap *out, u64 *runtime)
+{
+	const struct layout *l;
+	u64 at;
+
+	if (!hb_map__get(n->by_pid, pid, &at) || !n->processes[at - 1].n)
+		return false;
+	l = &n->processes[at - 1].layout[0];
+	*out = (struct hb_py_heap){pid, l->off, l->cell_type};
+	*runtime = l->runtime;
+	return true;
 }
 
 /* ---- strings ---- */

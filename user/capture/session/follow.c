@@ -559,6 +559,7 @@ int hb_session__subscribe(struct hb_session *s)
 		err = err ?: hb_collect__subscribe(s->collect, names[i], on_name, s);
 	hb_collect__on_task(s->collect, fill_task, s);
 	hb_collect__on_stack(s->collect, on_stack, s);
+	err = err ?: hb_session_pytasks__subscribe(s);
 	err = err ?: hb_session_pyfields__subscribe(s);
 	return err ?: hb_session_pycalls__subscribe(s);
 }

@@ -94,6 +94,7 @@ struct hb_session {
 	struct hb_session_pyfields *pyfields; /* NULL: no fields of objects */
 	struct hb_session_pycalls *pycalls;   /* NULL: no Python calls */
 	struct hb_session_pyevents *pyevents;
+	struct hb_session_pytasks *pytasks; /* NULL: --python off */
 
 	struct stack_key *stacks; /* distinct stacks seen, appended by the pump under collect_lock */
 	u32 n_stacks, cap_stacks;
@@ -164,6 +165,9 @@ void hb_session_python__seen(struct hb_session *s, u32 pid, u32 raw);
 struct hb_py_heap;
 bool hb_session_python__heap(struct hb_session *s, u32 pid, u64 code, struct hb_py_heap *out);
 
+/* Pump: how objects lie in a process's first interpreter, and the address of its _PyRuntime. */
+bool hb_session_python__interpreter(struct hb_session *s, u32 pid, struct hb_py_heap *out, u64 *runtime);
+
 struct hb_py_frame {
 	u32 loc;
 	bool entered; /* from C: what called it is a native frame */
@@ -189,6 +193,15 @@ void hb_session_pyevents__tick(struct hb_session *s);
 void hb_session_pyevents__detach(struct hb_session *s, u64 deadline);
 /* Records of what was only counted; after the flow has ended. */
 void hb_session_pyevents__account(struct hb_session *s);
+
+/* ---- pytasks.c: names of asyncio's tasks ---- */
+
+struct hb_session_pytasks;
+int hb_session_pytasks__subscribe(struct hb_session *s); /* 0 or -ENOMEM */
+/* Pump: after the rings were drained; `last`: nothing comes any more. */
+void hb_session_pytasks__look(struct hb_session *s, bool last);
+void hb_session_pytasks__account(struct hb_session *s);
+void hb_session_pytasks__free(struct hb_session *s);
 
 /* ---- pricing.c ---- */
 int hb_session__measure_prices(struct hb_session *s); /* fills s->prices; 0 or -errno */

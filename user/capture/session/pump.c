@@ -18,6 +18,7 @@ static int drain(struct hb_session *s)
 
 	pthread_mutex_lock(&s->collect_lock);
 	n = hb_collect__poll(s->collect, 0);
+	hb_session_pytasks__look(s, false);
 	pthread_mutex_unlock(&s->collect_lock);
 	return n;
 }
@@ -68,6 +69,7 @@ void hb_pump__stop(struct hb_session *s)
 	/* Nothing produces any more: a full pass that finds nothing is the end. */
 	while (s->collect && !atomic_load(&s->pump_err) && drain(s) > 0 && hb_clock__now() < deadline)
 		;
+	hb_session_pytasks__look(s, true);
 }
 
 void hb_session__emit(struct hb_session *s, unsigned type, u32 pid, u32 tid, u64 ts, const void *payload)

@@ -257,6 +257,16 @@ bool hb_session_python__heap(struct hb_session *s, u32 pid, u64 code, struct hb_
 	return found;
 }
 
+bool hb_session_python__interpreter(struct hb_session *s, u32 pid, struct hb_py_heap *out, u64 *runtime)
+{
+	bool found;
+
+	pthread_mutex_lock(&s->python->lock);
+	found = hb_py_names__interpreter(s->python->names, pid, out, runtime);
+	pthread_mutex_unlock(&s->python->lock);
+	return found;
+}
+
 /* ---- at the end ---- */
 
 static u32 location(struct hb_session *s, const struct py_stack *k, u32 i)

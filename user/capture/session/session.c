@@ -399,6 +399,7 @@ int hb_session__run(struct hb_session *s, const volatile int *stop, hb_progress_
 	hb_pump__stop(s);
 	end_at_cut(s);
 	hb_session_pyevents__account(s);
+	hb_session_pytasks__account(s);
 	resolve_until = hb_clock__now() + (*stop >= 2 ? 0 : RESOLVE_NS);
 	hb_session__resolve_stacks(s, resolve_until);
 	hb_session__account(s);
@@ -446,6 +447,7 @@ void hb_session__free(struct hb_session *s)
 	}
 	hb_session_pyfields__free(s);
 	hb_session_pycalls__free(s);
+	hb_session_pytasks__free(s);
 	hb_session_python__free(s);
 	hb_map__free(s->by_pid);
 	hb_fd_watch__free(s->fd_watch);
