@@ -71,7 +71,8 @@ static __always_inline void sleep_walk_native(void *ctx, struct hb_sleep *s, con
 	s->native = hb_stack__take(ctx, HB_TYPE_offcpu, BPF_F_USER_STACK, HB_STACK_SWITCH);
 }
 
-/* Python's is walked each time: from one sleep to the next only a caller's line may have changed, far out. */
+/* Python's is walked each time: from one sleep to the next only a caller's line may have changed, far out, or
+ * another function lie where the last one was: telling either takes the reads that a walk consists of. */
 static __always_inline void sleep_walk(void *ctx, struct hb_sleep *s, const struct hb_call_regs *r)
 {
 	s->stack = 0;

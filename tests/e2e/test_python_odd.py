@@ -2,6 +2,7 @@
 """Python stacks where something is odd: frames that are broken on purpose, functions that vanish, children, other places of the
 thread state; and the switches."""
 import collections
+import json
 import re
 import subprocess
 
@@ -72,6 +73,19 @@ def test_functions_that_vanish(hb, start, python):
     missing = len(names) - len(named)
     assert not missing or window.loss["python_unresolved"] > 0
     print(f"{len(named)} of {len(names)} named")
+
+
+@each_python
+def test_callers_lines(hb, start, python):
+    """From one sleep to the next only a caller's line may have changed, next to it or far out: each sleep has its own."""
+    target = start([python, workload("two_lines.py")], ready="ready")
+    path, _ = hb.trace("-p", target.pid, duration="2s")
+    truth = json.loads(target.output().splitlines()[0])
+    naps = [r for r in hb.window(path).of("offcpu", syscall="read") if r["dur"] >= 1_000_000 and r["tid"] == target.pid and
+            not r.get("before")]
+    assert {str(r["fd"]) for r in naps} == set(truth)
+    for r in naps:
+        assert [[f, line] for f, _, line in python_frames(r) if f in ("near", "far")] == [truth[str(r["fd"])]], r
 
 
 def test_children(hb, start):
