@@ -279,12 +279,14 @@ def summary(a):
 
 def main():
     p = argparse.ArgumentParser(description="counts of a truth log, simulated accelerator")
-    p.add_argument("path")
-    p.add_argument("--from", dest="t0", type=int)
-    p.add_argument("--to", dest="t1", type=int)
+    p.add_argument("path", metavar="DIR", help="folder of a truth log, or one file of it")
+    p.add_argument("--from", dest="t0", metavar="NS", type=int, help="only what began at this or later (CLOCK_MONOTONIC)")
+    p.add_argument("--to", dest="t1", metavar="NS", type=int, help="only what began before this")
     p.add_argument("--pid", type=int, action="append")
     p.add_argument("--operations", action="store_true", help="also what the devices did, by kind and name")
     a = p.parse_args()
+    if os.path.isdir(a.path) and not glob.glob(os.path.join(a.path, "*.truth")):
+        sys.exit("truth.py: %s holds no truth log (*.truth); a program leaves one there when HB_SIM_TRUTH names it." % a.path)
     try:
         out = summary(a)
     except (ValueError, OSError) as e:

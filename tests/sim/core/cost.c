@@ -159,6 +159,12 @@ static void load_settings(void)
 			load_file(f);
 		return;
 	}
+	if (*spec == '/' && !strchr(spec, '=')) {
+		fprintf(stderr,
+			"simulated accelerator: HB_SIM_COSTS: there is no file %s, so it is left out\n",
+			spec);
+		return;
+	}
 	copy = strdup(spec);
 	for (char *t = copy ? strtok_r(copy, ",;\n", &save) : NULL; t; t = strtok_r(NULL, ",;\n", &save))
 		line(t);
