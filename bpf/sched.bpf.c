@@ -72,7 +72,8 @@ static __always_inline void sleep_walk_native(void *ctx, struct hb_sleep *s, con
 }
 
 /* Python's is walked each time: from one sleep to the next only a caller's line may have changed, far out, or
- * another function lie where the last one was: telling either takes the reads that a walk consists of. */
+ * another function lie where the last one was. The latter takes a read of each code object to tell, which is
+ * most of what a walk costs. */
 static __always_inline void sleep_walk(void *ctx, struct hb_sleep *s, const struct hb_call_regs *r)
 {
 	s->stack = 0;
