@@ -9,12 +9,12 @@
 #include "capture/python/memory.h"
 #include "capture/python/private.h"
 
-#define INTERPRETERS  8
-#define INTERP_BYTES  16384 /* of an interpreter's state, in which the dict of its modules is looked for */
-#define TASKS_MAX     (1u << 16)
-#define TSTATE_BYTES  2048
-#define TASK_BYTES    (8 * HB_PY_TASK_WORDS)
-#define C_TASK	      "_asyncio.Task"
+#define INTERPRETERS 8
+#define INTERP_BYTES 16384 /* of an interpreter's state, in which the dict of its modules is looked for */
+#define TASKS_MAX    (1u << 16)
+#define TSTATE_BYTES 2048
+#define TASK_BYTES   (8 * HB_PY_TASK_WORDS)
+#define C_TASK	     "_asyncio.Task"
 
 static bool is_pointer(u64 v)
 {
@@ -46,7 +46,8 @@ static u64 find_module(const struct hb_py_heap *h, u64 interp)
 	for (u32 i = 0; i < n; i++) {
 		u64 object = words[i] - h->off.ob_type;
 
-		if (!ok[i] || !is_pointer(types[i]) || (dict_type ? types[i] != dict_type : !is_a(h, object, "dict")))
+		if (!ok[i] || !is_pointer(types[i]) ||
+		    (dict_type ? types[i] != dict_type : !is_a(h, object, "dict")))
 			continue;
 		dict_type = types[i];
 		if (hb_py_dict__find(h, object, "asyncio.tasks", &e) == 0 && is_a(h, e.value, "module"))
@@ -67,7 +68,8 @@ static void add_set(struct hb_py_asyncio *a, u64 module)
 		return;
 	for (unsigned i = 0; i < 2 && a->n_sets < HB_PY_TASK_SETS; i++)
 		if (hb_py_dict__find(h, dict, names[i], &e) == 0 &&
-		    hb_py_attribute__find(h, e.value, "data", &set, &plan) == HB_PY_FOUND && is_a(h, set, "set"))
+		    hb_py_attribute__find(h, e.value, "data", &set, &plan) == HB_PY_FOUND &&
+		    is_a(h, set, "set"))
 			a->set[a->n_sets++] = set;
 }
 
@@ -158,7 +160,8 @@ static void look_at_python(struct hb_py_asyncio *a, u64 task, struct hb_py_wante
 		read_name(&a->heap, name, to);
 }
 
-static void look_at_tasks(struct hb_py_asyncio *a, const u64 *tasks, u32 n_tasks, struct hb_py_wanted *w, u32 n)
+static void look_at_tasks(struct hb_py_asyncio *a, const u64 *tasks, u32 n_tasks, struct hb_py_wanted *w,
+			  u32 n)
 {
 	const struct hb_py_heap *h = &a->heap;
 	u64(*words)[HB_PY_TASK_WORDS] = malloc(n_tasks * sizeof(*words) + 1), type = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Names of asyncio's tasks, by their root coroutines. asyncio keeps its tasks in sets of weak references
- * (asyncio.tasks._all_tasks, from 3.12 on _scheduled_tasks), from 3.14 on those of the C class in a list of each
- * thread. Where a task has its coroutine is found by looking for the address; its name is the next word.
+ * (asyncio.tasks._all_tasks, from 3.12 on _scheduled_tasks), from 3.14 on those of the C class in a list of
+ * each thread. Where a task has its coroutine is found by looking for the address; its name is the next word.
  */
 #ifndef HB_PYTHON_TASKS_H
 #define HB_PYTHON_TASKS_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Names of asyncio's tasks. Records carry the address of a task's root coroutine; after each draining of the rings
- * those that came are looked up among the tasks that are alive. An address serves one task after another, so each
- * that comes is looked at again: where it is another task's than the last time, what came between the two looks
- * could be of either and gets no name. All of it is on the pump, and bounded in time.
+ * Names of asyncio's tasks. Records carry the address of a task's root coroutine; after each draining of the
+ * rings those that came are looked up among the tasks that are alive. An address serves one task after
+ * another, so each that comes is looked at again: where it is another task's than the last time, what came
+ * between the two looks could be of either and gets no name. All of it is on the pump, and bounded in time.
  */
 #include "capture/session/impl.h"
 #include "capture/python/tasks.h"
@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOOK_NS	    10000000ULL	  /* between two looks at all tasks */
-#define FIND_NS	    500000000ULL  /* between two searches for asyncio where it is not */
-#define MAX_LOOK_NS 50000000ULL	  /* of each second, for looks */
+#define LOOK_NS	    10000000ULL	 /* between two looks at all tasks */
+#define FIND_NS	    500000000ULL /* between two searches for asyncio where it is not */
+#define MAX_LOOK_NS 50000000ULL	 /* of each second, for looks */
 #define MAX_AT_ONCE 4096
 
 struct identity {
@@ -45,31 +45,32 @@ struct hb_session_pytasks {
 	} sources[HB_TYPE_MAX];
 };
 
+static bool grow(struct hb_session_pytasks *p)
+{
+	u32 cap = p->cap ? 2 * p->cap : 256;
+	struct identity *list = reallocarray(p->list, cap, sizeof(*list));
+	u32 *todo;
+
+	if (!list)
+		return false;
+	p->list = list;
+	todo = reallocarray(p->todo, cap, sizeof(*todo));
+	if (!todo)
+		return false;
+	p->todo = todo;
+	p->cap = cap;
+	return true;
+}
+
 static struct identity *identity_of(struct hb_session_pytasks *p, u32 pid, u64 task)
 {
-	bool fresh;
-	u64 *slot = hb_map__slot(p->by_task, hb_hash64((u64)pid << 47 ^ task), &fresh);
+	u64 *slot = hb_map__slot(p->by_task, hb_hash64((u64)pid << 47 ^ task), NULL);
 
-	if (!slot)
-		return NULL;
-	if (fresh && p->n == p->cap) {
-		u32 cap = p->cap ? 2 * p->cap : 256;
-		struct identity *list = reallocarray(p->list, cap, sizeof(*list));
-		u32 *todo = list ? reallocarray(p->todo, cap, sizeof(*todo)) : NULL;
-
-		p->list = list ? list : p->list;
-		p->todo = todo ? todo : p->todo;
-		if (!todo) {
-			*slot = 0;
-			return NULL;
-		}
-		p->cap = cap;
-	}
-	if (fresh) {
+	if (slot && !*slot && (p->n < p->cap || grow(p))) {
 		p->list[p->n] = (struct identity){.task = task, .pid = pid};
 		*slot = ++p->n;
 	}
-	return *slot ? &p->list[*slot - 1] : NULL;
+	return slot && *slot ? &p->list[*slot - 1] : NULL;
 }
 
 static void on_record(const struct hb_wire *w, const void *payload, void *arg)
@@ -115,7 +116,8 @@ static bool has_asyncio(struct hb_session *s, struct process *p, u64 now)
 
 	if (!p->found && (!p->searched || now - p->searched > FIND_NS)) {
 		p->searched = now;
-		p->found = hb_session_python__interpreter(s, p->pid, &a->heap, &a->runtime) && hb_py_asyncio__find(a);
+		p->found = hb_session_python__interpreter(s, p->pid, &a->heap, &a->runtime) &&
+			   hb_py_asyncio__find(a);
 	}
 	return p->found;
 }
