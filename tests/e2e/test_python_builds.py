@@ -14,9 +14,11 @@ from lib.tool import OK
 from test_python import PROGRAM, assert_same, python_frames, sleeps, truth_of
 from test_python_calls import check, no_loss, one_round
 from test_python_events import traced
+from test_python_odd import constructors
 
 BUILDS = ["debian-3.13", "debian-3.14", "debian-3.15", "source-3.13t", "source-3.14t"]
 CALLS = paths.source("tests", "workloads", "python", "calls.py")
+CONSTRUCTORS = paths.source("tests", "workloads", "python", "constructors.py")
 EVENTS = paths.source("tests", "workloads", "python", "events.py")
 
 
@@ -25,6 +27,10 @@ def other(request):
     o = Other(request.param)
     yield o
     o.close()
+
+
+def test_constructors(hb, start, other):
+    constructors(hb, start(other.command(other.put(CONSTRUCTORS)), ready="ready"))
 
 
 def test_stacks_equal_the_programs_own(hb, start, other):

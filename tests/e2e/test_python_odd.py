@@ -76,6 +76,21 @@ def test_functions_that_vanish(hb, start, python):
 
 
 @each_python
+def test_constructors(hb, start, python):
+    constructors(hb, start([python, workload("constructors.py")], ready="ready"))
+
+
+def constructors(hb, target):
+    """Specialised code that calls __init__ puts a frame of its own around it, which Python's tracebacks hide. Code without a
+    file's name is somebody's code all the same."""
+    path, _ = hb.trace("-p", target.pid, duration="2s")
+    naps = [r for r in hb.window(path).of("offcpu") if r["dur"] >= 5_000_000 and r["tid"] == target.pid and not r.get("before")]
+    assert len(naps) > 20
+    seen = {tuple((f.split(".")[-1], bool(file)) for f, file, _ in python_frames(r)) for r in naps}
+    assert seen == {(("<module>", True), ("build", True), ("__init__", True)), (("<module>", True), ("nameless", False))}
+
+
+@each_python
 def test_callers_lines(hb, start, python):
     """From one sleep to the next only a caller's line may have changed, next to it or far out: each sleep has its own."""
     target = start([python, workload("two_lines.py")], ready="ready")

@@ -125,6 +125,10 @@ void hb_py_names__see_stack(struct hb_py_names *n, u32 pid, const struct hb_stac
 void hb_py_names__see(struct hb_py_names *n, u32 pid, const u64 *words, u32 n_words, u32 *ids);
 /* Where instruction at2 (HB_PY_AT2) of a function is; false for id 0. */
 bool hb_py_names__place(const struct hb_py_names *n, u32 id, u32 at2, struct hb_py_place *out);
+/* Code that the interpreter made for itself and that its own tracebacks hide: since 3.12 a frame of it lies
+ * around each
+ * __init__ that specialised code calls. It has neither name nor file, or one word for both. */
+bool hb_py_place__is_shim(const struct hb_py_place *p);
 /* How the first interpreter of a process is laid out; NULL: not known. Until the next process(). */
 const struct hb_py_offsets *hb_py_names__layout(const struct hb_py_names *n, u32 pid);
 u32 hb_py_names__functions(const struct hb_py_names *n);

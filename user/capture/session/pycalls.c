@@ -363,10 +363,9 @@ void hb_session_pycalls__detach(struct hb_session *s, u64 deadline)
 
 /* ---- which of them, on the pump ---- */
 
-/* Shims of the interpreter (3.13: one around each __init__) have code without a file. */
 static bool wanted(const struct hb_session *s, const struct hb_py_place *at, bool qualified)
 {
-	if (!*at->file)
+	if (hb_py_place__is_shim(at))
 		return false;
 	for (u32 i = 0; i < s->o.n_calls; i++)
 		if (hb_py_pattern__matches(&s->o.calls[i], at->file, at->func, qualified))

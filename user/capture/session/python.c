@@ -286,6 +286,14 @@ static u32 location(struct hb_session *s, const struct py_stack *k, u32 i)
 	return hb_window_writer__loc(s->writer, &loc);
 }
 
+static bool is_shim(const struct hb_session *s, const struct py_stack *k, u32 i)
+{
+	struct hb_py_place at;
+
+	return hb_py_names__place(s->python->names, k->ids[i], HB_PY_AT_MAX, &at) &&
+	       hb_py_place__is_shim(&at);
+}
+
 /* Those that were not there to be read at first: a process that was not known yet. */
 static void read_again(struct hb_session *s, u32 pid, struct py_stack *k)
 {
@@ -325,6 +333,8 @@ u32 hb_session_python__frames(struct hb_session *s, u32 pid, u32 python, struct 
 				out[n - 1].entered = true;
 			continue;
 		}
+		if (is_shim(s, k, i))
+			continue;
 		out[n++] = (struct hb_py_frame){location(s, k, i), (word & HB_PY_ENTERED) != 0};
 	}
 	return n;
