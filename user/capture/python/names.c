@@ -480,7 +480,8 @@ bool hb_py_names__place(const struct hb_py_names *n, u32 id, u32 at2, struct hb_
 
 bool hb_py_place__is_shim(const struct hb_py_place *p)
 {
-	return (!*p->file && !*p->func) || (strcmp(p->file, "__init__") == 0 && strcmp(p->func, "__init__") == 0);
+	return (!*p->file && !*p->func) ||
+	       (strcmp(p->file, "__init__") == 0 && strcmp(p->func, "__init__") == 0);
 }
 
 const struct hb_py_offsets *hb_py_names__layout(const struct hb_py_names *n, u32 pid)
