@@ -97,7 +97,7 @@ class Tool:
     def window(self, path, timeout=300):
         """Reads a window file through ndjson."""
         out = path + ".ndjson"
-        self.run("export", path, "--format", "ndjson", "-o", out, timeout=timeout, code=OK)
+        self.run("export", path, "--format", "ndjson", "-o", out, "--force", timeout=timeout, code=OK)
         with open(out, encoding="utf-8") as f:
             return Window(f)
 
