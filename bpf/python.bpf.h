@@ -355,11 +355,14 @@ static __always_inline u32 py_take_other(const struct hb_py_walk *w, u64 ts, u32
 #pragma clang loop unroll(disable)
 		for (out = 0; out < i && first; out++)
 			py_read(&first, first + w->back);
+		if (!first) {
+			read = i == 0; /* it runs no Python */
+			break;
+		}
 		s->frame = first;
-		if (first)
-			py_walk(s, w);
+		py_walk(s, w);
 		s->task_of = 0; /* not the current thread's */
-		read = first && s->trace.n && py_still_there(s, w, ts, first);
+		read = s->trace.n && py_still_there(s, w, ts, first);
 	}
 	*torn = !read;
 	if (read)
