@@ -68,6 +68,17 @@ void hb_ndjson__true(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
 void hb_ndjson__generation(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v);
 void hb_ndjson__gc_how(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v);
 
+/* ---- ndjson_device.c: members by `emit_fn` ---- */
+
+void hb_ndjson__device_grid(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v);
+void hb_ndjson__device_block(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v);
+void hb_ndjson__device_stream(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v);
+void hb_ndjson__device_queued(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v);
+void hb_ndjson__device_word(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v); /* absent: unknown */
+void hb_ndjson__device_wait_stream(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v);
+void hb_ndjson__op_sequence(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v);
+void hb_ndjson__op_place(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v);
+
 /* How records of this type are written. */
 void hb_ndjson__plan(struct hb_ndjson_plan *p, const struct hb_type *t);
 /* The word in "type". */
