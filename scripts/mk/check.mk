@@ -1,5 +1,5 @@
 # Tests. `make check` ends with one line, "N passed, N failed, N skipped", over all its suites (scripts/check).
-.PHONY: check check-engines check-all unit-build analysis-alone test-programs bench help
+.PHONY: check check-engines check-scenarios check-all unit-build analysis-alone test-programs bench help
 CHECK := MAKE='$(MAKE)' scripts/check --build $(B)
 
 check: test-setup
@@ -8,9 +8,12 @@ check: test-setup
 check-engines:
 	@scripts/engines-setup $(B)
 	@$(CHECK) --name engines engines
+# Planted causes that `analyze` has to name, with their healthy twins: a third of them in each run.
+check-scenarios: test-setup
+	@$(CHECK) --name scenarios scenarios
 check-all: test-setup
 	@scripts/engines-setup $(B)
-	@HB_ENGINES_ALL=1 $(CHECK) --name all lint unit asan analysis sim e2e torch engines fuzz
+	@HB_ENGINES_ALL=1 $(CHECK) --name all lint unit asan analysis sim e2e scenarios torch engines fuzz
 
 # Root may install what the tests need; anybody else is told, and tests that need it skip or fail with the reason.
 .PHONY: test-setup
@@ -39,6 +42,7 @@ help:
 	@echo 'make demo             install what is missing (as root), trace a live engine on the simulated accelerator, report'
 	@echo 'make check            lint, unit tests (plain and with sanitizers), end-to-end tests'
 	@echo 'make check-engines    install real LLM engines into HB_CACHE and trace a third of them'
+	@echo 'make check-scenarios  trace a third of the planted causes and their healthy twins, and judge what is said of them'
 	@echo 'make check-all        all of the above and a short fuzz run'
 	@echo 'make bench            speed figures, as ratios within one run'
 	@echo 'make lint             static checks; make format rewrites the C sources in the house style'

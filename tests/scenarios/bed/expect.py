@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""What is asked of records and of findings."""
+from . import spans
+
+TOLERANCE = 0.15
+
+
+def near(seen, true, what, tolerance=TOLERANCE):
+    assert true > 0, f"{what}: nothing of it was planted in the window"
+    assert abs(seen - true) <= tolerance * true, f"{what}: the window shows {seen:,}, the truth is {true:,}"
+
+
+def slept(recording, tid, **fields):
+    """Sleeps of a thread: records."""
+    return recording.window.of("offcpu", tid=tid, **fields)
+
+
+def sleeps_fill(recording, role, kind, **fields):
+    """The thread's sleeps (of these fields) are as long as its own spans of that kind say; returns them."""
+    truth = recording.truth
+    mine = slept(recording, truth.thread(role).tid, **fields)
+    planted = truth.spans(kind)
+    inside = spans.common(spans.of(mine), planted)
+    near(spans.total(inside), spans.total(planted), f"sleeps of {role} within its spans '{kind}'")
+    return [r for r in mine if spans.common(spans.of([r]), planted)]
+
+
+def woken_by(recording, records, role):
+    """Most of the time of these sleeps was ended by that thread."""
+    tid = recording.truth.thread(role).tid
+    whole = [r for r in records if not r.get("open")]
+    named = sum(r["dur"] for r in whole if (r.get("waker") or {}).get("tid") == tid)
+    assert whole and named >= 0.9 * sum(r["dur"] for r in whole), (role, tid, [r.get("waker") for r in whole])
+
+
+def stacks_name(records, function):
+    """Most of the time of these records was spent under a Python function of that name."""
+    weigh = lambda r: r.get("dur") or r.get("weight_ns") or 1
+    named = sum(weigh(r) for r in records if any(f["f"].split(".")[-1] == function for f in r.get("stack", ())))
+    assert records and named >= 0.9 * sum(map(weigh, records)), (function, [r.get("stack") for r in records[:3]])
+
+
+def hidden(recording, kind="cause"):
+    """What was planted cost the device nothing: at most 1 % of the window."""
+    truth = recording.truth
+    cost = spans.total(truth.exposed(kind))
+    assert cost <= 0.01 * truth.length, f"{cost:,} ns of {truth.length:,} were exposed"
+
+
+# ---- findings: fields of docs/analyze-json.md ----
+
+def exposed_range(finding):
+    if "exposed_ns" in finding:
+        return finding["exposed_ns"], finding["exposed_ns"]
+    return finding["exposed_min_ns"], finding["exposed_max_ns"]
+
+
+def numbers(value):
+    """All numbers somewhere in a JSON value."""
+    if isinstance(value, dict):
+        return {n for v in value.values() for n in numbers(v)}
+    if isinstance(value, list):
+        return {n for v in value for n in numbers(v)}
+    return {value} if isinstance(value, int) and not isinstance(value, bool) else set()
+
+
+def named_first(recording, scenario):
+    """The right cause comes first, with what it cost, and with who is to blame."""
+    found = recording.analysis()["findings"]
+    ids = [f["id"] for f in found]
+    assert ids, f"no finding, expected {scenario.patterns}"
+    assert ids[0] in scenario.patterns, f"expected {scenario.patterns} first, got {ids}"
+    low, high = exposed_range(found[0])
+    true = scenario.exposed_ns(recording.truth)
+    assert low <= true * (1 + TOLERANCE) and high >= true * (1 - TOLERANCE), \
+        f"{ids[0]}: exposed {low:,} to {high:,} ns, the truth is {true:,}"
+    if scenario.blamed:
+        tids = {recording.truth.thread(role).tid for role in scenario.blamed}
+        said = numbers([found[0].get(k) for k in ("waker", "holder", "instances", "process")])
+        assert tids & said, f"{ids[0]}: none of {scenario.blamed} ({tids}) is named: {found[0]}"
+
+
+def silent(recording):
+    found = recording.analysis()["findings"]
+    assert not found, "findings in the healthy twin:\n" + "\n".join(f"{f['id']} {f['title']}" for f in found)

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""What a scenario is."""
+import contextlib
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Scenario:
+    """program: a file of work/ (Python, or the name of a C program) and what is common to both sides' arguments."""
+    name: str
+    what: str			  # one sentence: the cause
+    patterns: tuple		  # ids of the catalog, any of which may be named first
+    program: tuple
+    shows: object		  # shows(cause: Recording): demands that the planted cause is in the records
+    healthy: object		  # healthy(twin: Recording, cause: Recording): demands that the twin differs in just that
+    cause: tuple = ()		  # further arguments
+    twin: tuple = ()
+    seconds: int = 4		  # of the window
+    trace: tuple = ()		  # further arguments of `trace`
+    costs: str = ""		  # rows of HB_SIM_COSTS
+    env: dict = dataclasses.field(default_factory=dict)
+    exposed: object = None	  # exposed(truth): ns; default: that of the spans "cause"
+    blamed: tuple = ()		  # roles of threads of which the finding must name one: waker or holder
+    around: object = contextlib.nullcontext
+    impossible: object = None	  # impossible(): why it cannot be planted here, or None
+    pending: str = ""		  # why `analyze` cannot name it yet
+
+    def __str__(self):
+        return self.name
+
+    def exposed_ns(self, truth):
+        if self.exposed:
+            return self.exposed(truth)
+        return sum(b - a for a, b in truth.exposed("cause"))
