@@ -234,6 +234,16 @@ struct hb_model;
 /* Reads all records (rewinds first). NULL: out of memory or a caller's mistake; a damaged window gives a
  * model of what there is. The window must stay open as long as the model. */
 struct hb_model *hb_model__build(struct hb_window *w, struct hb_error *e);
+
+/* Something else that wants to see each record in the same pass: reading a window twice costs as much again.
+ * record(): 0, or -ENOMEM, which ends the pass. */
+struct hb_feed {
+	int (*record)(void *ctx, const struct hb_record *r);
+	void *ctx;
+};
+/* The same, with n feeds that see each record after the model. */
+struct hb_model *hb_model__build_with(struct hb_window *w, const struct hb_feed *const *feeds, u32 n,
+				      struct hb_error *e);
 void hb_model__free(struct hb_model *m);
 
 const struct hb_totals *hb_model__totals(const struct hb_model *m);
