@@ -61,6 +61,8 @@ enum hb_op {
 	HB_OP_COUNT,
 };
 const char *hb_op__name(enum hb_op op); /* "eager launch", "graph launch", "copy", ... */
+/* What a call of this row of the probe table is. */
+enum hb_op hb_op__of(const struct hb_window *w, const struct hb_probe_row *row);
 
 struct hb_call_stat { /* one function in one process */
 	struct hb_proc_stat *proc;

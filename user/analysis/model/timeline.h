@@ -123,8 +123,13 @@ struct hb_tl_thread {
 
 struct hb_timeline;
 
-/* Reads all records (rewinds first). NULL with the error set: out of memory, or a caller's mistake. A damaged
- * window gives what there is. The window must stay open as long as the timeline. */
+/* One pass with others (hb_model__build_with): new, feed, finish. Nothing may be asked before finish. NULL
+ * with the error set: out of memory. The window must stay open as long as the timeline. */
+struct hb_timeline *hb_timeline__new(struct hb_window *w, struct hb_error *e);
+const struct hb_feed *hb_timeline__feed(struct hb_timeline *tl);
+/* 0 or -ENOMEM with the error set. */
+int hb_timeline__finish(struct hb_timeline *tl, struct hb_error *e);
+/* All of it, in a pass of its own (rewinds first). A damaged window gives what there is. */
 struct hb_timeline *hb_timeline__build(struct hb_window *w, struct hb_error *e);
 void hb_timeline__free(struct hb_timeline *tl); /* NULL is fine */
 
@@ -165,5 +170,13 @@ struct hb_use {
 	u64 running, slept, ready;
 };
 struct hb_use hb_timeline__use(const struct hb_timeline *tl, u32 thread, u64 begin, u64 end);
+
+/* ns that [a, b) and [c, d) share. */
+static inline u64 hb_overlap(u64 a, u64 b, u64 c, u64 d)
+{
+	u64 from = a > c ? a : c, to = b < d ? b : d;
+
+	return to > from ? to - from : 0;
+}
 
 #endif

@@ -46,6 +46,7 @@ struct hb_wake;
 struct hb_wake *hb_wake__build(const struct hb_timeline *tl, struct hb_error *e);
 void hb_wake__free(struct hb_wake *wk); /* NULL is fine */
 u64 hb_wake__memory(const struct hb_wake *wk);
+const struct hb_timeline *hb_wake__timeline(const struct hb_wake *wk);
 
 /* The edges of a thread's sleeps; *n as in hb_timeline__sleeps(). */
 const struct hb_edge *hb_wake__edges(const struct hb_wake *wk, u32 thread, u32 *n);
