@@ -173,7 +173,7 @@ static int on_device(struct hb_devices *d, const struct hb_record *r)
 		d->counts.others++;
 		return 0;
 	}
-	if (r->begin > r->ts) { /* a duration longer than time itself */
+	if (x->dur > r->ts) { /* it would have begun before time did */
 		d->counts.backward++;
 		return 0;
 	}
@@ -208,7 +208,7 @@ static u32 find_launch(const struct hb_devices *d, u32 pid, const struct arrived
 	if (!a->correlation || !hb_map__get(d->calls, call_key(pid, a->correlation), &first))
 		return 0;
 	at = (u32)first;
-	for (u32 i = 0; at && i < SAME_MAX; at = d->launch[at - 1].same, i++) {
+	for (u32 i = 0; at && i < SAME_MAX; at = d->launch[at - 1].same, i++) { /* the last one first */
 		const struct hb_launch *l = &d->launch[at - 1];
 
 		if (l->pid != pid || l->correlation != a->correlation)
@@ -217,7 +217,7 @@ static u32 find_launch(const struct hb_devices *d, u32 pid, const struct arrived
 		if (l->begin <= a->op.begin && (!best || better(l, &d->launch[best - 1])))
 			best = at;
 	}
-	return best ? best : any;
+	return best ? best : at ? 0 : any;
 }
 
 /* Those of a graph launch come one after the other with the same number. */

@@ -206,7 +206,7 @@ struct hb_device_counts {
 	u64 records;	   /* of the device, of all kinds */
 	u64 syncs, others; /* waits for the device; what is no work of it */
 	u64 left_out;	   /* operations without a call, with linked_only */
-	u64 backward;	   /* records that end before they begin, or beyond what 64 bits hold: left out */
+	u64 backward;	   /* operations that would have begun before time did: left out */
 	u64 calls;	   /* outermost accelerator calls that give a device work, with or without a number */
 	u64 numbered;	   /* of those: with a correlation number */
 };
