@@ -3,3 +3,8 @@
 docs-ndjson: $(B)/tests/unit/test_export
 	@HB_UPDATE_DOCS=1 $< >/dev/null 2>&1 || true
 	@$<
+# docs/patterns.md likewise, from the descriptors of the patterns.
+.PHONY: docs-patterns
+docs-patterns: $(B)/tests/unit/test_patterns_list
+	@HB_UPDATE_DOCS=1 $< >/dev/null 2>&1 || true
+	@$<

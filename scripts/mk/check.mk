@@ -26,7 +26,7 @@ unit-build: $(UNIT_BIN)
 
 # The analysis of a window file must run where libbpf and libelf are not installed: link all of it without them.
 ANALYSIS_OBJ := $(filter $(B)/user/base/% $(B)/user/schema/% $(B)/user/window/% $(B)/user/analysis/%,$(OBJ))
-analysis-alone: $(ANALYSIS_OBJ) $(B)/gen/exporters.o $(B)/gen/sysno.o
+analysis-alone: $(ANALYSIS_OBJ) $(B)/gen/exporters.o $(B)/gen/patterns.o $(B)/gen/sysno.o
 	@echo 'int main(void){return 0;}' > $(B)/analysis-alone.c
 	$(CC) $(CFLAGS) -o $(B)/analysis-alone $(B)/analysis-alone.c $^ \
 	  $(shell pkg-config --libs libzstd zlib yajl 2>/dev/null) -liberty -lpthread
@@ -49,6 +49,7 @@ help:
 	@echo 'make fuzz             libFuzzer on the table parser, the window reader and the ELF reader'
 	@echo 'make kernel-matrix    the static program on other kernels under emulation'
 	@echo 'make docs-ndjson      the type tables of docs/ndjson.md, from the declarations'
+	@echo 'make docs-patterns    docs/patterns.md, from the descriptors of the patterns'
 	@echo 'make install          into DESTDIR and PREFIX (/usr/local)'
 	@echo 'make static           build/static/herschel-bpf, for machines with another C library'
 	@echo 'make clean            remove the build folder'
