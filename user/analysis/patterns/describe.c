@@ -67,6 +67,7 @@ static void one(const struct hb_pattern *p, FILE *out)
 {
 	fprintf(out, "## %s %s\n\n", p->id, p->title);
 	fprintf(out, "%s; rank: %s.\n\n", p->layer, hb_rank__name(p->rank));
+	line(out, "Is a cause of", p->explains);
 	line(out, "Rule", p->rule);
 	needs(p, out);
 	line(out, "Fix", p->fix);

@@ -271,10 +271,18 @@ static u64 covered(const struct hb_draft *x, const struct hb_draft *c)
 	return hb_share(common, len);
 }
 
-static bool may_cause(const struct hb_draft *c, const struct hb_draft *x)
+static bool explains(const struct hb_pattern *c, const struct hb_pattern *x)
 {
-	return c->f.pattern->rank < x->f.pattern->rank && x->f.pattern->rank != HB_RANK_OWN &&
-	       c->f.pattern != x->f.pattern;
+	return c->explains && strstr(c->explains, x->id);
+}
+
+static bool may_cause(const struct hb_draft *a, const struct hb_draft *b)
+{
+	const struct hb_pattern *c = a->f.pattern, *x = b->f.pattern;
+
+	if (c == x || x->rank == HB_RANK_OWN || explains(x, c))
+		return false;
+	return c->rank < x->rank || explains(c, x);
 }
 
 /* Several causes together may cover what none of them does alone; the one with the largest part is named. */

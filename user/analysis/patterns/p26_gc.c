@@ -88,6 +88,7 @@ HB_PATTERN(p26_gc) = {
     .layer = "interpreter",
     .title = "garbage collection pause",
     .rank = HB_RANK_INTERPRETER,
+    .explains = "P21",
     .needs = HB_NEED_GC,
     .params = params,
     .rule = "one collection of a process takes long, or all of them take a good part of the window; every "

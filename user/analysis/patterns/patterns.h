@@ -98,7 +98,9 @@ struct hb_pattern {
 	const char *layer; /* "interpreter" */
 	const char *title;
 	enum hb_rank rank;
-	u64 needs;		       /* bits; all of them */
+	const char
+	    *explains; /* ids of patterns of which it is the cause whatever the ranks: "P30 P21"; NULL none */
+	u64 needs;     /* bits; all of them */
 	const struct hb_param *params; /* NULL: none */
 	const char *rule;	       /* in words */
 	const char *fix, *ref;	       /* what helps, and who wrote that it did */

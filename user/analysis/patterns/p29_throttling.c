@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* CFS quota: all threads of a cgroup lose their CPUs together and get them back when the next period begins.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "analysis/patterns/pattern.h"
+#include "base/text.h"
+
+enum { PERIOD, TOGETHER, LEAST, THREADS, EPISODES, ALIGNED, SHARE };
+
+static const struct hb_param params[] = {
+    [PERIOD] = {"period", HB_UNIT_NS, 100000000, "the quota's period (cpu.max)"},
+    [TOGETHER] = {"together", HB_UNIT_NS, 1000000,
+		  "threads that get a CPU within so much of each other do so together"},
+    [LEAST] = {"least", HB_UNIT_NS, 5000000, "shorter times without a CPU are the scheduler's"},
+    [THREADS] = {"threads", HB_UNIT_COUNT, 2, "threads of one cgroup that are stopped together"},
+    [EPISODES] = {"episodes", HB_UNIT_COUNT, 5, "times that this happens in the window"},
+    [ALIGNED] = {"aligned", HB_UNIT_SHARE, 800000, "of those that end at one phase of the period"},
+    [SHARE] = {"share", HB_UNIT_SHARE, 50000, "time in which they were stopped, as a part of the window"},
+    {0},
+};
+
+struct stop {
+	u64 begin, end;
+	u32 thread, group;
+};
+
+static int cmp_stop(const void *a, const void *b)
+{
+	const struct stop *x = a, *y = b;
+
+	if (x->group != y->group)
+		return x->group < y->group ? -1 : 1;
+	return x->end < y->end ? -1 : x->end > y->end;
+}
+
+/* String id of the cgroup; without one the process stands for it. */
+static u32 group_of(const struct hb_scene *s, u32 pid)
+{
+	u32 n;
+	const struct hb_proc *p = hb_window__procs(s->w, &n);
+
+	for (u32 i = 0; i < n; i++)
+		if (p[i].pid == pid && p[i].cgroup)
+			return p[i].cgroup;
+	return 1U << 31 | pid;
+}
+
+static u32 collect(const struct hb_look *l, struct stop *out)
+{
+	u64 least = hb_look__param(l, LEAST);
+	u32 n, to = 0;
+
+	for (u32 t = 0; t < hb_timeline__threads(l->s->tl); t++) {
+		const struct hb_tl_sleep *z = hb_timeline__sleeps(l->s->tl, t, &n);
+		u32 group = n ? group_of(l->s, hb_timeline__thread(l->s->tl, t)->pid) : 0;
+
+		for (u32 i = 0; i < n; i++)
+			if (z[i].ready >= least)
+				out[to++] = (struct stop){.begin = z[i].at.end - z[i].ready,
+							  .end = z[i].at.end,
+							  .thread = t,
+							  .group = group};
+	}
+	return to;
+}
+
+struct episodes {
+	u32 n, aligned;
+	u64 stopped; /* union */
+	u32 threads; /* most at once */
+	u64 *end;    /* of each */
+};
+
+static int cmp_u64(const void *a, const void *b)
+{
+	u64 x = *(const u64 *)a, y = *(const u64 *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* The largest number of ends in a stretch of 2 x `near` of the period, going round. */
+static u32 align(u64 *end, u32 n, u64 period, u64 near)
+{
+	u32 best = 0;
+
+	for (u32 i = 0; i < n; i++)
+		end[i] %= period;
+	qsort(end, n, sizeof(*end), cmp_u64);
+	for (u32 i = 0; i < n; i++) {
+		u32 in = 0;
+
+		for (u32 j = 0; j < n; j++)
+			in += (end[j] + period - end[i]) % period <= 2 * near;
+		best = in > best ? in : best;
+	}
+	return best;
+}
+
+/* Runs of ends within `near` of each other, by at least two threads. `keep`: marks those of such a run. */
+static void find_episodes(const struct hb_look *l, const struct stop *s, u32 n, struct episodes *e,
+			  bool *keep)
+{
+	u64 near = hb_look__param(l, TOGETHER);
+	struct hb_ivs all = {0};
+
+	for (u32 i = 0; i < n;) {
+		u32 j = i, threads = 0;
+
+		while (j < n && s[j].end - s[i].end <= near)
+			j++;
+		for (u32 a = i; a < j; a++) {
+			bool first = true;
+
+			for (u32 b = i; b < a; b++)
+				first &= s[b].thread != s[a].thread;
+			threads += first;
+		}
+		if (threads >= hb_look__param(l, THREADS)) {
+			e->end[e->n++] = s[i].end;
+			e->threads = threads > e->threads ? threads : e->threads;
+			for (u32 a = i; a < j; a++) {
+				hb_ivs__add(&all, s[a].begin, s[a].end);
+				keep[a] = true;
+			}
+		}
+		i = j;
+	}
+	hb_ivs__join(&all);
+	e->stopped = hb_ivs__length(&all);
+	hb_ivs__free(&all);
+	e->aligned = align(e->end, e->n, hb_look__param(l, PERIOD), near);
+}
+
+static int look_at(struct hb_look *l, const struct stop *s, u32 n, bool *keep, u64 *ends)
+{
+	struct episodes e = {.end = ends};
+	struct hb_draft *d;
+	char period[32];
+	int err = 0;
+
+	find_episodes(l, s, n, &e, keep);
+	hb_look__subject(l);
+	if (!hb_look__at_least(l, EPISODES, e.n) ||
+	    !hb_look__at_least(l, ALIGNED, hb_share(e.aligned, e.n)) ||
+	    !hb_look__at_least(l, SHARE, hb_share(e.stopped, l->s->wall)))
+		return 0;
+	d = hb_look__find(l, "%u threads lose their CPUs together, %u times, and get them back every %s",
+			  e.threads, e.n, hb_text__ns(period, sizeof(period), hb_look__param(l, PERIOD)));
+	if (!d)
+		return -ENOMEM;
+	hb_draft__pid(d, hb_timeline__thread(l->s->tl, s[0].thread)->pid);
+	hb_draft__confidence(d, HB_CONFIDENCE_MEDIUM, "inferred from the rhythm: cpu.stat was not recorded");
+	for (u32 i = 0; i < n && !err; i++) {
+		struct hb_case c = {.begin = s[i].begin, .end = s[i].end, .thread = s[i].thread};
+
+		if (keep[i])
+			err = hb_draft__add(d, &c);
+	}
+	return err;
+}
+
+static int detect(struct hb_look *l)
+{
+	u64 all = hb_timeline__count(l->s->tl, HB_TL_SLEEP), *ends = calloc(all + 1, sizeof(*ends));
+	struct stop *s = calloc(all + 1, sizeof(*s));
+	bool *keep = calloc(all + 1, sizeof(*keep));
+	int err = s && keep && ends ? 0 : -ENOMEM;
+	u32 n = err ? 0 : collect(l, s);
+
+	qsort(s, n, sizeof(*s), cmp_stop);
+	for (u32 i = 0; i < n && !err;) {
+		u32 from = i;
+
+		while (i < n && s[i].group == s[from].group)
+			i++;
+		err = look_at(l, &s[from], i - from, &keep[from], ends);
+	}
+	free(s);
+	free(keep);
+	free(ends);
+	return err;
+}
+
+HB_PATTERN(p29_throttling) = {
+    .id = "P29",
+    .layer = "OS",
+    .title = "CFS quota throttling",
+    .rank = HB_RANK_OS,
+    .explains = "P30 P21 P22",
+    .needs = HB_NEED_SLEEP | HB_NEED_ACCEL,
+    .params = params,
+    .rule = "threads of one cgroup that could run are stopped together and go on together, each time at the "
+	    "same moment of a "
+	    "100 ms period. (cpu.stat would say so directly: it is not recorded yet)",
+    .fix = "size pools from cpu.max instead of the number of CPUs, raise the limit, set OMP_NUM_THREADS",
+    .ref = "vllm-project/vllm#49460, #49461 (inter-token latency 7-9 to 68-93 ms); sgl-project/sglang#32084; "
+	   "vllm-project/vllm#49013 (5.4 times); ollama/ollama#17916 (12.07 to 0.27 tokens/s)",
+    .traps = "a cpuset is no quota",
+    .settle = "nr_throttled in cpu.stat before and after; cpu.max off",
+    .detect = detect,
+};
