@@ -285,6 +285,15 @@ static bool may_cause(const struct hb_draft *a, const struct hb_draft *b)
 	return c->rank < x->rank || explains(c, x);
 }
 
+/* Would naming c the cause of x go round in a circle? */
+static bool circular(const struct hb_draft *c, const struct hb_draft *x)
+{
+	for (const struct hb_finding *f = &c->f; f; f = f->cause)
+		if (f == &x->f)
+			return true;
+	return false;
+}
+
 /* Several causes together may cover what none of them does alone; the one with the largest part is named. */
 static void find_cause(struct hb_findings *f, struct hb_draft *x, u64 least)
 {
@@ -294,7 +303,7 @@ static void find_cause(struct hb_findings *f, struct hb_draft *x, u64 least)
 
 	for (u32 i = 0; i < f->n; i++) {
 		struct hb_draft *c = f->draft[i];
-		u64 part = may_cause(c, x) ? covered(x, c) : 0;
+		u64 part = may_cause(c, x) && !circular(c, x) ? covered(x, c) : 0;
 		const struct hb_ivs *v = cover_of(c);
 
 		if (!part)

@@ -118,6 +118,16 @@ u64 hb_scene__likely(const struct hb_scene *s, u32 thread, u64 begin, u64 end);
 /* Length of a process's steps together; where it has none, of the window. Never 0. */
 u64 hb_scene__step_time(const struct hb_scene *s, u32 pid);
 
+/* Index of a thread's first call that gives the device work and begins at or after t; the number of its calls
+ * when there is none. */
+u32 hb_scene__next_work(const struct hb_scene *s, u32 thread, u64 t);
+/* Begin of that call; the window's end when there is none. */
+u64 hb_scene__next_work_at(const struct hb_scene *s, u32 thread, u64 t);
+/* The name of a call's function. */
+const char *hb_scene__call_name(const struct hb_scene *s, const struct hb_tl_call *c);
+/* A process from which another descends. */
+bool hb_scene__ancestor(const struct hb_scene *s, u32 pid, u32 of);
+
 /* a of b in millionths; 0 when b is 0. */
 u64 hb_share(u64 a, u64 b);
 /* Events per second. */

@@ -54,6 +54,51 @@ u64 hb_scene__step_time(const struct hb_scene *s, u32 pid)
 	return p && p->n && p->sum ? p->sum : s->wall;
 }
 
+/* ---- calls ---- */
+
+u32 hb_scene__next_work(const struct hb_scene *s, u32 thread, u64 t)
+{
+	u32 n, i;
+	const struct hb_tl_call *c = hb_timeline__calls(s->tl, thread, &n);
+
+	for (i = hb_timeline__from(s->tl, thread, HB_TL_CALL, t); i < n && !hb_call__is_work(&c[i]); i++)
+		;
+	return i;
+}
+
+u64 hb_scene__next_work_at(const struct hb_scene *s, u32 thread, u64 t)
+{
+	u32 n, i = hb_scene__next_work(s, thread, t);
+	const struct hb_tl_call *c = hb_timeline__calls(s->tl, thread, &n);
+
+	return i < n ? c[i].at.begin : s->end;
+}
+
+const char *hb_scene__call_name(const struct hb_scene *s, const struct hb_tl_call *c)
+{
+	const struct hb_probe_row *r = hb_window__probe(s->w, c->probe);
+
+	return r ? hb_window__string(s->w, r->name) : "?";
+}
+
+bool hb_scene__ancestor(const struct hb_scene *s, u32 pid, u32 of)
+{
+	u32 n;
+	const struct hb_proc *p = hb_window__procs(s->w, &n);
+
+	for (u32 depth = 0; of && depth < 64; depth++) {
+		u32 parent = 0;
+
+		for (u32 i = 0; i < n; i++)
+			if (p[i].pid == of)
+				parent = p[i].ppid;
+		if (parent == pid)
+			return true;
+		of = parent;
+	}
+	return false;
+}
+
 /* ---- names ---- */
 
 const char *hb_scene__task_text(const struct hb_scene *s, const struct hb_task *t, char *buf, size_t size)

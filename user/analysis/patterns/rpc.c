@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "analysis/patterns/rpc.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct poke { /* the dispatch thread woke a thread of that process */
+	u64 at;
+	u32 pid;
+};
+
+static int cmp_poke(const void *a, const void *b)
+{
+	const struct poke *x = a, *y = b;
+
+	return x->at < y->at ? -1 : x->at > y->at;
+}
+
+/* All wake-ups by a thread, by time. */
+static struct poke *pokes_of(const struct hb_scene *s, u32 thread, u32 *count)
+{
+	struct poke *v = calloc(hb_timeline__count(s->tl, HB_TL_SLEEP) + 1, sizeof(*v));
+	u32 n;
+
+	*count = 0;
+	for (u32 t = 0; t < hb_timeline__threads(s->tl) && v; t++) {
+		const struct hb_edge *e = hb_wake__edges(s->wk, t, &n);
+
+		for (u32 i = 0; i < n; i++)
+			if (e[i].thread == thread && t != thread)
+				v[(*count)++] =
+				    (struct poke){.at = e[i].at, .pid = hb_timeline__thread(s->tl, t)->pid};
+	}
+	if (v)
+		qsort(v, *count, sizeof(*v), cmp_poke);
+	return v;
+}
+
+static bool poked(const struct poke *v, u32 n, u32 pid, u64 from, u64 to)
+{
+	u32 lo = 0, hi = n;
+
+	while (lo < hi) {
+		u32 mid = lo + (hi - lo) / 2;
+
+		if (v[mid].at < from)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	for (; lo < n && v[lo].at < to; lo++)
+		if (v[lo].pid == pid)
+			return true;
+	return false;
+}
+
+static bool is_message(const struct hb_tl_sleep *z)
+{
+	switch (z->chankind) {
+	case HB_CHAN_UNIX:
+	case HB_CHAN_TCP:
+	case HB_CHAN_UDP:
+	case HB_CHAN_SOCKET:
+	case HB_CHAN_PIPE:
+	case HB_CHAN_EVENTFD:
+	case HB_CHAN_EPOLL:
+	case HB_CHAN_FUTEX: /* a queue in shared memory */
+		return z->state == HB_TSTATE_SLEEPING;
+	}
+	return false;
+}
+
+static const struct hb_frame_rule kv[] = {
+    {"*", "*allocate*"},       {"*", "*kv_*"},	       {"*", "*_kv"}, {"*", "*KV*"},
+    {"*", "*lookup*"},	       {"*", "*prefetch*"},    {"*kv*", "*"}, {"*connector*", "*"},
+    {"*", "*matched_tokens*"}, {"*", "*block_table*"}, {NULL, NULL},
+};
+
+bool hb_rpc__is_kv(const struct hb_scene *s, u32 pid, const struct hb_rpc *r)
+{
+	return hb_scene__frame(s, pid, r->stack, kv);
+}
+
+/* One wait, false wake-ups joined: fills *r, false when it is none. */
+static bool examine(const struct hb_scene *s, const struct hb_series *p, u32 i, const struct poke *poke,
+		    u32 pokes, struct hb_rpc *r)
+{
+	u32 n;
+	const struct hb_tl_sleep *z = hb_timeline__sleeps(s->tl, p->thread, &n);
+	const struct hb_edge *e = hb_wake__edges(s->wk, p->thread, &n);
+	u32 last = e[i].last < n ? e[i].last : i;
+	const struct hb_edge *by = &e[last];
+	u64 before = i ? z[i - 1].at.end : s->start;
+
+	if (!is_message(&z[i]) || !by->task || by->task->pid == p->pid ||
+	    hb_scene__ancestor(s, by->task->pid, p->pid))
+		return false;
+	*r = (struct hb_rpc){.begin = z[i].at.begin,
+			     .end = z[last].at.end,
+			     .thread = p->thread,
+			     .stack = z[i].at.stack,
+			     .server_pid = by->task->pid,
+			     .server = by->task};
+	r->seen = poked(poke, pokes, by->task->pid, before, by->at);
+	r->next = hb_scene__next_work_at(s, p->thread, r->end);
+	return r->seen || !by->task->target;
+}
+
+int hb_rpcs__find(const struct hb_scene *s, const struct hb_series *p, u64 least, struct hb_rpcs *out)
+{
+	u32 n, pokes, edges;
+	struct poke *poke = pokes_of(s, p->thread, &pokes);
+	const struct hb_edge *e = hb_wake__edges(s->wk, p->thread, &edges);
+
+	hb_timeline__sleeps(s->tl, p->thread, &n);
+	out->n = 0;
+	out->v = calloc(n + 1, sizeof(*out->v));
+	if (!poke || !out->v) {
+		free(poke);
+		hb_rpcs__free(out);
+		return -ENOMEM;
+	}
+	for (u32 i = 0; i < n; i++) {
+		struct hb_rpc r;
+
+		if (examine(s, p, i, poke, pokes, &r) && r.end - r.begin >= least)
+			out->v[out->n++] = r;
+		if (e[i].last < n && e[i].last > i)
+			i = e[i].last;
+	}
+	free(poke);
+	return 0;
+}
+
+void hb_rpcs__free(struct hb_rpcs *r)
+{
+	free(r->v);
+	r->v = NULL;
+	r->n = 0;
+}
+
+u32 hb_rpcs__steps(const struct hb_series *p, const struct hb_rpcs *r)
+{
+	u32 steps = 0, last = HB_NONE;
+
+	for (u32 i = 0; i < r->n; i++) {
+		u32 at = hb_series__find(p, r->v[i].begin);
+
+		steps += at != HB_NONE && at != last;
+		last = at;
+	}
+	return steps;
+}
