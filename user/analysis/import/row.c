@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "analysis/import/row.h"
+
+#include <string.h>
+
+static const struct word {
+	const char *word;
+	u8 n, col;
+} members[] = {
+#define W(word, col) {word, sizeof(word) - 1, col}
+    W("ph", HB_COL_PH),	  W("cat", HB_COL_CAT), W("name", HB_COL_NAME), W("pid", HB_COL_PID),
+    W("tid", HB_COL_TID), W("ts", HB_COL_TS),	W("dur", HB_COL_DUR),	W("args", HB_COL_ARGS),
+}, args[] = {
+    W("correlation", HB_ARG_CORRELATION),
+    W("External id", HB_ARG_EXTERNAL),
+    W("external id", HB_ARG_EXTERNAL),
+    W("Sequence number", HB_ARG_SEQUENCE),
+    W("stream", HB_ARG_STREAM),
+    W("device", HB_ARG_DEVICE),
+    W("context", HB_ARG_CONTEXT),
+    W("bytes", HB_ARG_BYTES),
+    W("grid", HB_ARG_GRID),
+    W("block", HB_ARG_BLOCK),
+    W("registers per thread", HB_ARG_REGS),
+    W("shared memory", HB_ARG_SHM),
+    W("queued", HB_ARG_QUEUED),
+    W("graph id", HB_ARG_GRAPH),
+    W("graph node id", HB_ARG_NODE),
+    W("kind", HB_ARG_KIND),
+    W("wait_on_cuda_event_record_corr_id", HB_ARG_WAITS),
+    W("wait_on_stream", HB_ARG_WSTREAM),
+    W("cuda_sync_kind", HB_ARG_SYNC),
+    W("Input Dims", HB_ARG_DIMS),
+    W("Input dims", HB_ARG_DIMS),
+    W("Input type", HB_ARG_TYPES),
+    W("name", HB_ARG_NAME),
+    W("labels", HB_ARG_LABELS),
+    W("api", HB_ARG_API),
+    W("class", HB_ARG_CLASS),
+    W("ret", HB_ARG_RET),
+};
+
+#define N_ELEMS(a) (sizeof(a) / sizeof(*(a)))
+#define SLOTS	   128 /* a power of two */
+
+/* First, fourth and last letter and the length tell all of these words apart well enough. */
+static unsigned slot_of(const char *s, size_t n)
+{
+	return ((unsigned char)s[0] * 7u + (unsigned char)s[n - 1] * 31u + (unsigned char)s[n / 2] * 3u +
+		(unsigned)n) % SLOTS;
+}
+
+static u8 slots[SLOTS]; /* index + 1 into `args`; filled once, before main() */
+
+__attribute__((constructor)) static void fill_slots(void)
+{
+	for (size_t i = 0; i < N_ELEMS(args); i++) {
+		unsigned at = slot_of(args[i].word, args[i].n);
+
+		while (slots[at])
+			at = (at + 1) % SLOTS;
+		slots[at] = (u8)(i + 1);
+	}
+}
+
+enum hb_col hb_row__column(struct hb_piece key, bool in_args)
+{
+	if (!key.n)
+		return HB_COL_NONE;
+	if (!in_args) {
+		for (size_t i = 0; i < N_ELEMS(members); i++)
+			if (members[i].n == key.n && memcmp(members[i].word, key.s, key.n) == 0)
+				return members[i].col;
+		return HB_COL_NONE;
+	}
+	for (unsigned at = slot_of(key.s, key.n); slots[at]; at = (at + 1) % SLOTS) {
+		const struct word *w = &args[slots[at] - 1];
+
+		if (w->n == key.n && memcmp(w->word, key.s, key.n) == 0)
+			return w->col;
+	}
+	return HB_COL_NONE;
+}
+
+bool hb_row__int(const struct hb_row *r, enum hb_col c, s64 *out)
+{
+	const struct hb_cell *cell = &r->cell[c];
+
+	return (cell->kind == HB_CELL_NUMBER || cell->kind == HB_CELL_STRING) &&
+	       hb_text__decimal(cell->text, 0, out);
+}
+
+u64 hb_row__u64(const struct hb_row *r, enum hb_col c)
+{
+	s64 v;
+
+	return hb_row__int(r, c, &v) && v > 0 ? (u64)v : 0;
+}
+
+u32 hb_row__u32(const struct hb_row *r, enum hb_col c)
+{
+	u64 v = hb_row__u64(r, c);
+
+	return v > UINT32_MAX ? 0 : (u32)v;
+}

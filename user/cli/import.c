@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* `herschel-bpf import TRACE.json -o FILE.hbw`: another profiler's trace as a window. */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "analysis/import/import.h"
+#include "base/text.h"
+#include "cli/args.h"
+#include "cli/cli.h"
+
+struct args {
+	const char *file, *output;
+	bool force, quiet;
+	struct hb_error error;
+};
+
+static const struct argp_option options[] = {
+    {"output", 'o', "FILE", 0, "Window file to write", 0},
+    {"force", 'F', NULL, 0, "Replace an existing file", 0},
+    {"quiet", 'q', NULL, 0, "No warnings on the standard error", 0},
+    {0},
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct args *a = state->input;
+
+	switch (key) {
+	case 'o':
+		a->output = arg;
+		return 0;
+	case 'F':
+		a->force = true;
+		return 0;
+	case 'q':
+		a->quiet = true;
+		return 0;
+	case ARGP_KEY_ARG:
+		if (a->file)
+			return -hb_error__set(&a->error, HB_EXIT_USAGE, -EINVAL,
+					      "import takes one trace; \"%s\" is one too many", arg);
+		a->file = arg;
+		return 0;
+	case ARGP_KEY_END:
+		if (a->file && a->output)
+			return 0;
+		return -hb_error__set(&a->error, HB_EXIT_USAGE, -EINVAL,
+				      "import needs %s: herschel-bpf import TRACE.json[.gz] -o FILE.hbw",
+				      a->file ? "-o FILE.hbw" : "a trace");
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp argp = {
+    .options = options,
+    .parser = parse,
+    .args_doc = "TRACE.json[.gz]",
+    .doc = "Makes a window of a trace that PyTorch's profiler (Kineto) or Chrome's tracing wrote; - is the standard "
+	   "input. Needs no root.\vWhat becomes what, and what is left out: docs/import.md.",
+};
+
+static void say(const struct args *a, const struct hb_import_stats *s)
+{
+	char rows[32], bytes[32], span[32], calls[32], ops[32], python[32];
+
+	printf("%s: %s rows, %s\n", a->file, hb_text__count(rows, sizeof(rows), s->rows),
+	       hb_text__bytes(bytes, sizeof(bytes), s->bytes));
+	printf("%s: %s; %s calls, %llu kernels, %llu copies, %llu memsets, %llu syncs, %s operators and annotations, "
+	       "%s Python calls\n",
+	       a->output, hb_text__ns(span, sizeof(span), s->end_ns - s->start_ns),
+	       hb_text__count(calls, sizeof(calls), s->calls),
+	       (unsigned long long)s->device[HB_DEVKIND_KERNEL], (unsigned long long)s->device[HB_DEVKIND_MEMCPY],
+	       (unsigned long long)s->device[HB_DEVKIND_MEMSET], (unsigned long long)s->device[HB_DEVKIND_SYNC],
+	       hb_text__count(ops, sizeof(ops), s->ops), hb_text__count(python, sizeof(python), s->python));
+	if (s->cut)
+		hb_warn("%s is cut off: what came before is in the window", a->file);
+	if (s->odd)
+		hb_warn("%llu rows are odd; `herschel-bpf report %s` says how", (unsigned long long)s->odd, a->output);
+}
+
+static int run(int argc, char **argv)
+{
+	struct args a = {0};
+	struct hb_import_stats s;
+	struct hb_import_opts o;
+	int rc = hb_cli__parse(&argp, argc, argv, &a, &a.error);
+
+	if (rc != HB_CLI_GO)
+		return rc;
+	hb_quiet(a.quiet);
+	o = (struct hb_import_opts){.path = a.file, .output = a.output, .force = a.force};
+	if (hb_import__run(&o, &s, &a.error))
+		return hb_cli__fail(&a.error);
+	say(&a, &s);
+	return HB_EXIT_OK;
+}
+
+HB_COMMAND(import) = {
+    .name = "import",
+    .doc = "make a window of another profiler's trace",
+    .run = run,
+};
