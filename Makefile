@@ -129,7 +129,7 @@ clean:
 	rm -rf $(B)
 C_FILES = $(shell git ls-files '*.c' '*.h' '*.def')
 format:
-	clang-format -i $(filter-out %.def,$(C_FILES))
+	@clang-format -i $(filter-out %.def,$(C_FILES))
 
 -include $(wildcard scripts/mk/*.mk)
 -include $(shell find $(B) -name '*.d' 2>/dev/null)

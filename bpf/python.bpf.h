@@ -171,7 +171,7 @@ __weak __noinline u32 hb_py_step(struct hb_stack_scratch *s, const struct hb_py_
 	word = py_frame(s, w, &code);
 	if (word != HB_PY_BORDER) {
 		py_coroutine(s, w, code);
-		mark = py_mark(s, w, code, i);
+		mark = i < w->marked ? py_mark(s, w, code, i) : 0;
 	}
 	s->hash = hb_py_hash(s->hash, word, mark);
 	asm volatile("" : "+r"(i)); /* what was known of it may have been forgotten on the stack */
@@ -192,6 +192,7 @@ static __always_inline void py_walk(struct hb_stack_scratch *s, const struct hb_
 	s->task = 0;
 	s->task_of = bpf_get_current_pid_tgid();
 	s->trace.state = HB_TRACE_WHOLE;
+	s->trace.marked = w->marked;
 #pragma clang loop unroll(disable)
 	for (i = 0; i < HB_STACK_DEPTH; i++) {
 		if (!hb_py_step(s, w, i))

@@ -76,6 +76,29 @@ def test_functions_that_vanish(hb, start, python):
 
 
 @each_python
+def test_outer_functions_that_vanish(hb, start, python):
+    """Far out on the stack another function is not seen to lie where one was, until one of them is found to be gone: from then
+    on each has its own name, and what may be wrong before is counted."""
+    target = start([python, workload("short_lived_outer.py")], ready="ready")
+    path, _ = hb.trace("-p", target.pid, duration="3s")
+    window = hb.window(path)
+    naps = [(r["ts"], [f for f, _, _ in python_frames(r)]) for r in sleeps(window) if python_frames(r)]
+    names = [next((f for f in frames if f.startswith("made_")), None) for _, frames in naps]
+    assert len(names) > 100 and all(frames[-3:] == ["middle", "inner", "nap"] for _, frames in naps)
+    seen, wrong, unnamed = set(), 0, 0
+    for name in names:  # each is called once: a name that came before is an earlier one's
+        wrong += name in seen
+        unnamed += name is None
+        seen.add(name)
+    assert wrong <= len(names) // 5
+    assert not wrong or window.loss["python_replaced"] > 0
+    assert not unnamed or window.loss["python_unresolved"] > 0
+    late = [name for name in names[len(names) // 2:] if name]
+    assert len(late) > len(names) // 4 and len(set(late)) == len(late) and late == sorted(late)
+    print(f"{wrong} of {len(names)} under an earlier name, {unnamed} without")
+
+
+@each_python
 def test_constructors(hb, start, python):
     constructors(hb, start([python, workload("constructors.py")], ready="ready"))
 
@@ -101,6 +124,35 @@ def test_callers_lines(hb, start, python):
     assert {str(r["fd"]) for r in naps} == set(truth)
     for r in naps:
         assert [[f, line] for f, _, line in python_frames(r) if f in ("near", "far")] == [truth[str(r["fd"])]], r
+
+
+MANY = """
+import ctypes, sys
+call = ctypes.CDLL(sys.argv[1]).cudaDeviceSynchronize
+made = {"call": call}
+exec("".join(f"def made_{k}():\\n    call()\\n" for k in range(3000)), made)
+functions = [made[f"made_{k}"] for k in range(3000)]
+print("ready", flush=True)
+while True:
+    for f in functions:
+        f()
+"""
+
+
+def test_max_functions(hb, start):
+    """Functions beyond the limit are counted, as such."""
+    target = start([NEWEST, "-c", MANY, CUDART], ready="ready")
+    named = {}
+    for more in ([], ["--max-functions", "1024"]):
+        path, _ = hb.trace("-p", target.pid, *more, duration="2s")
+        window = hb.window(path)
+        frames = {f for r in window.of("accel") for f, _, _ in python_frames(r)}
+        named[bool(more)] = len({f for f in frames if f.startswith("made_")}), window.loss["python_functions"]
+    assert named[False] == (3000, 0)
+    assert 900 < named[True][0] <= 1024 and named[True][1] >= 3000 - 1024, named
+    for bad in ("1023", "many", "16777217", "-1"):
+        done = hb.run("trace", "-p", target.pid, "--max-functions", bad, code=USAGE)
+        assert "--max-functions" in done.err and bad in done.err
 
 
 def test_children(hb, start):

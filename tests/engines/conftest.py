@@ -28,6 +28,7 @@ def third():
 def pytest_configure(config):
     fixtures.configure(config)
     config.addinivalue_line("markers", "engine(name): the engine that a test is about")
+    config.addinivalue_line("markers", "third(n): a test of no engine, run with that third")
 
 
 def pytest_report_header(config):
@@ -43,9 +44,15 @@ def engine_of(item):
     return name or (mark.args[0] if mark else None)
 
 
+def of_other_third(item):
+    mark = item.get_closest_marker("third")
+    if third() is None:
+        return False
+    return mark.args[0] != third() if mark else bool(engine_of(item)) and engine_of(item) not in THIRDS[third()]
+
+
 def pytest_collection_modifyitems(config, items):
-    chosen = None if third() is None else THIRDS[third()]
-    gone = [i for i in items if chosen and engine_of(i) and engine_of(i) not in chosen]
+    gone = [i for i in items if of_other_third(i)]
     # One engine after the other; what traces it comes before the long load, which makes its logs long.
     items[:] = sorted((i for i in items if i not in gone), key=lambda i: list(engines.NAMES).index(engine_of(i))
                       if engine_of(i) else -1)

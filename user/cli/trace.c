@@ -26,6 +26,7 @@ enum key {
 	KEY_STRINGS,
 	KEY_PY_HOOK,
 	KEY_EVERY,
+	KEY_FUNCTIONS,
 	KEY_EXCEPTIONS,
 	KEY_PROBES,
 	KEY_FORCE,
@@ -84,6 +85,10 @@ static const struct argp_option options[] = {
     {"stacks-every", KEY_EVERY, "CLASS=N,..", 0,
      "Python stack with every N-th accelerator call of a class, 0 = none (default: with each); CLASS as in "
      "`probes list`, or all",
+     3},
+    {"max-functions", KEY_FUNCTIONS, "N", 0,
+     "Python functions that are named, and room for an eighth as many different stacks, a KiB each (default "
+     "131072); what is beyond is counted",
      3},
     {"exceptions", KEY_EXCEPTIONS, "off|types|hash|text", 0,
      "Python's exceptions, and C++'s in Python programs: class and place (default), with a hash or the begin "
@@ -155,14 +160,14 @@ static int parse_every(const char *s, u32 *every)
 	return 0;
 }
 
-static int parse_freq(const char *s, unsigned *out)
+static int parse_number(const char *s, long least, long most, u32 *out)
 {
 	char *end;
 	long v = strtol(s, &end, 10);
 
-	if (end == s || *end || v < 0 || v > 5000)
+	if (end == s || *end || v < least || v > most)
 		return -EINVAL;
-	*out = (unsigned)v;
+	*out = (u32)v;
 	return 0;
 }
 
@@ -211,13 +216,17 @@ static int parse_recorded(int key, char *arg, struct args *a)
 		return parse_every(arg, a->o.stacks_every)
 			   ? bad(a, "--stacks-every", arg, "a list such as launch=10,copy=0 or all=100")
 			   : 0;
+	case KEY_FUNCTIONS:
+		return parse_number(arg, 1024, 1 << 24, &a->o.max_functions)
+			   ? bad(a, "--max-functions", arg, "a number from 1024 to 16777216")
+			   : 0;
 	case KEY_PROBES:
 		if (a->n_tables == MAX_TABLES)
 			return bad(a, "--probes", arg, "allowed: at most 16 tables");
 		a->tables[a->n_tables++] = arg;
 		return 0;
 	case 'F':
-		return parse_freq(arg, &a->o.freq)
+		return parse_number(arg, 0, 5000, &a->o.freq)
 			   ? bad(a, "-F", arg, "a number of samples per second from 0 to 5000")
 			   : 0;
 	case KEY_SINGLE:
@@ -434,6 +443,7 @@ static int run(int argc, char **argv)
 			       .syscalls = HB_SYSCALLS_BLOCKING,
 			       .python = HB_PYTHON_STACKS,
 			       .exceptions = HB_EXCEPTIONS_TYPES,
+			       .max_functions = 1 << 17,
 			       .freq = 99},
 			 .strict = -1};
 	int rc;

@@ -41,6 +41,7 @@ struct hb_py_walk {
 	u16 gen;	   /* bytes by which that one lies before its frame; where gen_owner is 0: in a frame,
 			    * its address */
 	u16 code_flags;	   /* in a code object */
+	u16 marked;	   /* frames, innermost first, whose code objects' marks are read */
 };
 _Static_assert(sizeof(struct hb_py_walk) % 8 == 0, "without holes");
 
@@ -67,8 +68,16 @@ struct hb_py_process {
 #define HB_PY_CODE_BIT (HB_PY_AT_BITS + 1)
 #define HB_PY_BORDER   HB_PY_ENTERED
 
-/* Hash of a stack: its words, innermost first, each with the mark of its code object (0 for a border). User
- * space makes it from what it reads to see whether that is what the kernel saw. */
+/*
+ * Hash of a stack: its words, innermost first, each with the mark of its code object (0 for a border, and
+ * beyond hb_py_walk.marked). User space makes it from what it reads to see whether that is what the kernel
+ * saw.
+ *
+ * Each mark is a read of the target's memory, which together are most of what a walk costs. Code objects live
+ * as long as their module but for those of code that is made as the program runs, so only the innermost
+ * HB_PY_MARKED frames are marked, until user space finds that one has been replaced: then all are.
+ */
+#define HB_PY_MARKED	 2
 #define HB_PY_NAMED	 8 /* frames of which the mark has the name, not only its place */
 #define HB_PY_HASH_BEGIN 0x51afd7ed558ccd5bULL
 

@@ -83,7 +83,8 @@ struct hb_probe_desc {
 struct hb_stack_trace {
 	u64 hash; /* of the frames: tells two stacks with one id apart */
 	u32 n;
-	u32 state;		/* enum hb_trace_state */
+	u16 state;		/* enum hb_trace_state */
+	u16 marked;		/* of a Python stack: see struct hb_py_walk */
 	u64 ip[HB_STACK_DEPTH]; /* innermost first; of a Python stack: schema/python.h */
 };
 

@@ -292,6 +292,9 @@ const char *hb_decode__loss_doc(enum hb_loss cause)
 	    [HB_LOSS_PY_TRUNCATED] = "Python stacks deeper than is walked: without their outermost functions",
 	    [HB_LOSS_PY_UNREADABLE] = "Python stacks not readable to their end",
 	    [HB_LOSS_PY_UNRESOLVED] = "Python functions gone before their names were read",
+	    [HB_LOSS_PY_FUNCTIONS] = "Python functions beyond --max-functions: without their names",
+	    [HB_LOSS_PY_REPLACED] =
+		"frames of Python functions that did not stay: maybe under an earlier one's name",
 	    [HB_LOSS_PY_EXCEPTIONS] = "exceptions of more classes and places than are told apart",
 	    [HB_LOSS_PY_TASKS] = "asyncio tasks gone before their names were read; their records are there",
 	    [HB_LOSS_PY_MOVED] =

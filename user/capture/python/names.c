@@ -14,15 +14,22 @@
 #include "capture/python/objects.h"
 #include "schema/wire.h"
 
+/* How much of a code object is in the hash of a stack, by the frame's depth (py_mark in bpf/python.bpf.h). */
+enum mark { MARK_NONE, MARK_PLACE, MARK_NAME, MARKS };
+
 struct function {
 	u32 func, file; /* strings, as offsets in text */
 	u32 firstline;
 	u32 n_lines; /* bytes of the line table */
 	u8 *lines;
-	u64 mark;	    /* of all its parts */
-	u64 kernel_mark[2]; /* as in the hash of stacks: of outer frames, of inner ones */
-	u32 before;	    /* function that lay at its address before; 0 none */
-	u8 kind;	    /* enum hb_py_lines */
+	u64 mark;		/* of all its parts */
+	u64 kernel_mark[MARKS]; /* as in the hash of stacks */
+	u64 code;		/* its address, in process pid */
+	u32 pid;
+	u32 before;    /* function that lay at its address before; 0 none */
+	u8 kind;       /* enum hb_py_lines */
+	bool unmarked; /* occurs in frames whose marks were not read ... */
+	bool gone;     /* ... and was not there any more when looked at later */
 };
 
 struct layout { /* of one interpreter */
@@ -32,6 +39,8 @@ struct layout { /* of one interpreter */
 
 struct process {
 	u32 n, parent; /* forked from it: what is known there is true here */
+	bool uneasy;   /* functions have been replaced: all frames shall be marked ... */
+	bool told;     /* ... and somebody has been told so */
 	struct layout layout[HB_PY_RUNTIMES];
 };
 
@@ -42,6 +51,7 @@ struct hb_py_names {
 	struct process *processes;
 	struct function *functions; /* by id - 1 */
 	u32 n_processes, n_functions, cap_functions, max;
+	u32 checked; /* functions before this one were looked at in this turn */
 	u64 overflow;
 	struct hb_buf text;
 };
@@ -179,11 +189,20 @@ static u32 intern(struct hb_py_names *n, const char *s)
 /* ---- functions ---- */
 
 /* As the kernel's walker marks the code object of a frame (py_mark in bpf/python.bpf.h). */
-static u64 kernel_mark(const struct hb_py_offsets *o, const struct hb_py_code *c, u64 name_hash, bool inner)
+static u64 kernel_mark(const struct hb_py_offsets *o, const struct hb_py_code *c, u64 name_hash, enum mark m)
 {
+	if (m == MARK_NONE)
+		return 0;
 	if (!o->walk.str_hash)
 		return c->version;
-	return c->file ^ (inner ? name_hash : c->func_name);
+	return c->file ^ (m == MARK_NAME ? name_hash : c->func_name);
+}
+
+static enum mark mark_at(const struct hb_stack_trace *t, u32 i)
+{
+	if (i >= t->marked)
+		return MARK_NONE;
+	return i < HB_PY_NAMED ? MARK_NAME : MARK_PLACE;
 }
 
 static u64 mark_of(const struct hb_py_code *c, u64 name_hash)
@@ -214,8 +233,8 @@ struct seen {
 	const struct layout *of; /* NULL: there is no code object of Python's */
 	struct hb_py_code code;
 	u64 name_hash, mark;
-	bool inner; /* among the innermost frames */
-	u32 id;	    /* known to be this function */
+	enum mark m;
+	u32 id; /* known to be this function */
 };
 
 static u64 code_key(u32 pid, u64 code)
@@ -232,18 +251,34 @@ static u32 latest(const struct hb_py_names *n, u32 pid, u64 code)
 	return (u32)id;
 }
 
+/* Another function lies where this one (0: none) was. */
+static void gone(struct hb_py_names *n, u32 id)
+{
+	struct function *f = id ? &n->functions[id - 1] : NULL;
+	u64 at;
+
+	if (!f || f->gone)
+		return;
+	f->gone = true;
+	if (hb_map__get(n->by_pid, f->pid, &at))
+		n->processes[at - 1].uneasy = true;
+}
+
 static u32 read_function(struct hb_py_names *n, u32 from, u32 pid, u64 code, const struct seen *s)
 {
 	char func[HB_PY_TEXT_SIZE], file[HB_PY_TEXT_SIZE];
 	const struct hb_py_offsets *o = &s->of->off;
 	struct function f = {.firstline = s->code.firstline,
 			     .mark = mark_of(&s->code, s->name_hash),
-			     .kernel_mark = {kernel_mark(o, &s->code, s->name_hash, false),
-					     kernel_mark(o, &s->code, s->name_hash, true)},
+			     .kernel_mark = {0, kernel_mark(o, &s->code, s->name_hash, MARK_PLACE),
+					     kernel_mark(o, &s->code, s->name_hash, MARK_NAME)},
+			     .pid = pid,
+			     .code = code,
 			     .before = latest(n, pid, code),
 			     .kind = o->lines};
 	u32 id;
 
+	gone(n, f.before);
 	if (n->n_functions >= n->max) {
 		n->overflow++;
 		return 0;
@@ -284,7 +319,7 @@ static size_t code_bytes(const struct process *p)
 }
 
 /* All frames' code objects and the hashes of their names, in two calls. */
-static bool read_codes(u32 from, const struct process *p, const u64 *codes, const bool *inner, u32 n,
+static bool read_codes(u32 from, const struct process *p, const u64 *codes, const enum mark *marks, u32 n,
 		       struct seen *s)
 {
 	u64 names[HB_STACK_DEPTH], hashes[HB_STACK_DEPTH];
@@ -297,7 +332,7 @@ static bool read_codes(u32 from, const struct process *p, const u64 *codes, cons
 	hb_py_memory__many(from, codes, n, data, bytes, ok);
 	for (u32 i = 0; i < n; i++) {
 		memset(&s[i], 0, sizeof(s[i]));
-		s[i].inner = inner[i];
+		s[i].m = marks[i];
 		if (ok[i])
 			parse(p, data + i * bytes, &s[i]);
 		names[i] = s[i].of ? s[i].code.func_name + s[i].of->off.walk.str_hash : 0;
@@ -306,7 +341,7 @@ static bool read_codes(u32 from, const struct process *p, const u64 *codes, cons
 	for (u32 i = 0; i < n; i++) {
 		s[i].name_hash = ok[i] ? hashes[i] : 0;
 		if (s[i].of)
-			s[i].mark = kernel_mark(&s[i].of->off, &s[i].code, s[i].name_hash, inner[i]);
+			s[i].mark = kernel_mark(&s[i].of->off, &s[i].code, s[i].name_hash, marks[i]);
 	}
 	free(data);
 	return true;
@@ -343,7 +378,7 @@ static bool one_older(const struct hb_py_names *n, u32 pid, const struct hb_stac
 		for (u32 k = 0; id && k < OLDER_MAX; k++) {
 			const struct function *f = &n->functions[id - 1];
 
-			u64 mark = f->kernel_mark[s[i].inner];
+			u64 mark = f->kernel_mark[s[i].m];
 
 			if (mark != s[i].mark && matches(t, s, i, mark)) {
 				s[i].id = id;
@@ -365,13 +400,13 @@ static u32 still(const struct hb_py_names *n, u32 pid, u64 code, const struct se
 
 /* From the memory of process `from`: the process itself, or one that it was forked from. */
 static void see_from(struct hb_py_names *n, u32 from, u32 pid, const struct process *p,
-		     const struct hb_stack_trace *t, const u64 *codes, const bool *inner, u32 n_codes,
+		     const struct hb_stack_trace *t, const u64 *codes, const enum mark *marks, u32 n_codes,
 		     u32 *ids)
 {
 	struct seen s[HB_STACK_DEPTH];
 	bool same;
 
-	if (!read_codes(from, p, codes, inner, n_codes, s))
+	if (!read_codes(from, p, codes, marks, n_codes, s))
 		return;
 	same = matches(t, s, AS_READ, 0) || one_older(n, pid, t, codes, n_codes, s);
 	for (u32 i = 0; i < n_codes; i++) {
@@ -386,15 +421,15 @@ static void see_from(struct hb_py_names *n, u32 from, u32 pid, const struct proc
 }
 
 /* What is known of code objects that cannot be read any more. */
-static void remember(const struct hb_py_names *n, u32 pid, const u64 *codes, const bool *inner, u32 n_codes,
-		     const struct hb_stack_trace *t, u32 *ids)
+static void remember(const struct hb_py_names *n, u32 pid, const u64 *codes, const enum mark *marks,
+		     u32 n_codes, const struct hb_stack_trace *t, u32 *ids)
 {
 	struct seen s[HB_STACK_DEPTH] = {0};
 
 	for (u32 i = 0; i < n_codes; i++) {
 		s[i].id = ids[i] ? ids[i] : latest(n, pid, codes[i]);
-		s[i].inner = inner[i];
-		s[i].mark = s[i].id ? n->functions[s[i].id - 1].kernel_mark[inner[i]] : 0;
+		s[i].m = marks[i];
+		s[i].mark = s[i].id ? n->functions[s[i].id - 1].kernel_mark[marks[i]] : 0;
 	}
 	if (!matches(t, s, AS_READ, 0) && !one_older(n, pid, t, codes, n_codes, s))
 		return;
@@ -420,14 +455,14 @@ static bool all_found(const u32 *ids, u32 n)
 void hb_py_names__see(struct hb_py_names *n, u32 pid, const u64 *words, u32 n_words, u32 *ids)
 {
 	const struct process *p = process_of(n, pid);
-	const bool inner = true;
+	const enum mark whole = MARK_NAME;
 	struct seen s;
 
 	for (u32 i = 0; i < n_words; i++) {
 		u64 code = HB_PY_CODE(words[i]);
 
 		ids[i] = 0;
-		if (!p || !code || !read_codes(pid, p, &code, &inner, 1, &s))
+		if (!p || !code || !read_codes(pid, p, &code, &whole, 1, &s))
 			continue;
 		ids[i] = still(n, pid, code, &s);
 		if (!ids[i] && s.of)
@@ -441,7 +476,7 @@ void hb_py_names__see_stack(struct hb_py_names *n, u32 pid, const struct hb_stac
 {
 	const struct process *p = process_of(n, pid), *owner = p;
 	u32 at[HB_STACK_DEPTH], found[HB_STACK_DEPTH] = {0}, n_codes = 0, from = pid;
-	bool inner[HB_STACK_DEPTH];
+	enum mark marks[HB_STACK_DEPTH];
 	u64 codes[HB_STACK_DEPTH];
 
 	memset(ids, 0, t->n * sizeof(*ids));
@@ -449,19 +484,96 @@ void hb_py_names__see_stack(struct hb_py_names *n, u32 pid, const struct hb_stac
 		if (!HB_PY_CODE(t->ip[i]))
 			continue;
 		at[n_codes] = i;
-		inner[n_codes] = i < HB_PY_NAMED;
+		marks[n_codes] = mark_at(t, i);
 		codes[n_codes++] = HB_PY_CODE(t->ip[i]);
 	}
 	/* A forked process may be gone; what it ran lies at the same place in its parent. */
 	for (u32 i = 0; i < ANCESTORS && owner && !all_found(found, n_codes); i++) {
-		see_from(n, from, pid, p, t, codes, inner, n_codes, found);
+		see_from(n, from, pid, p, t, codes, marks, n_codes, found);
 		from = owner->parent;
 		owner = from ? process_of(n, from) : NULL;
 	}
 	if (!all_found(found, n_codes))
-		remember(n, pid, codes, inner, n_codes, t, found);
-	for (u32 i = 0; i < n_codes; i++)
+		remember(n, pid, codes, marks, n_codes, t, found);
+	for (u32 i = 0; i < n_codes; i++) {
 		ids[at[i]] = found[i];
+		if (found[i] && marks[i] == MARK_NONE)
+			n->functions[found[i] - 1].unmarked = true;
+	}
+}
+
+/* ---- functions that do not stay ---- */
+
+/* Looks at functions of one process whose frames were not marked, as they lie there now. */
+static void check_some(struct hb_py_names *n, const struct process *p, const u32 *ids, u32 count)
+{
+	enum mark marks[HB_STACK_DEPTH];
+	u64 codes[HB_STACK_DEPTH], word;
+	struct seen s[HB_STACK_DEPTH];
+	u32 pid = n->functions[ids[0]].pid;
+
+	for (u32 i = 0; i < count; i++) {
+		codes[i] = n->functions[ids[i]].code;
+		marks[i] = MARK_NAME;
+	}
+	/* Of a process that has ended, or runs another program by now, nothing can be said. */
+	if (!p->n || !read_codes(pid, p, codes, marks, count, s) ||
+	    !hb_py_memory__word(pid, p->layout[0].code_type, &word))
+		return;
+	for (u32 i = 0; i < count; i++) {
+		const struct function *f = &n->functions[ids[i]];
+
+		if (!s[i].of || s[i].mark != f->kernel_mark[MARK_NAME] ||
+		    mark_of(&s[i].code, s[i].name_hash) != f->mark)
+			gone(n, ids[i] + 1);
+	}
+}
+
+void hb_py_names__check(struct hb_py_names *n, u32 most)
+{
+	const struct process *p = NULL;
+	u32 ids[HB_STACK_DEPTH], count = 0, looked = 0;
+
+	for (u32 k = 0; k < n->n_functions && looked < most; k++) {
+		const struct function *f;
+
+		n->checked = n->checked < n->n_functions ? n->checked : 0;
+		f = &n->functions[n->checked];
+		if (f->unmarked && !f->gone) {
+			if (count && (count == HB_STACK_DEPTH || n->functions[ids[0]].pid != f->pid)) {
+				check_some(n, p, ids, count);
+				count = 0;
+			}
+			p = process_of(n, f->pid);
+			if (p)
+				ids[count++] = n->checked;
+			looked++;
+		}
+		n->checked++;
+	}
+	if (count)
+		check_some(n, p, ids, count);
+}
+
+u32 hb_py_names__uneasy(struct hb_py_names *n)
+{
+	u64 key, at;
+	size_t pos = 0;
+
+	while (hb_map__next(n->by_pid, &pos, &key, &at)) {
+		struct process *p = &n->processes[at - 1];
+
+		if (p->uneasy && !p->told) {
+			p->told = true;
+			return (u32)key;
+		}
+	}
+	return 0;
+}
+
+bool hb_py_names__stayed(const struct hb_py_names *n, u32 id)
+{
+	return !id || id > n->n_functions || !n->functions[id - 1].unmarked || !n->functions[id - 1].gone;
 }
 
 bool hb_py_names__place(const struct hb_py_names *n, u32 id, u32 at2, struct hb_py_place *out)

@@ -32,6 +32,7 @@ static void fill(struct hb_py_offsets *o, unsigned build)
 	o->minor = builds[build].minor;
 	o->free_threaded = builds[build].free_threaded;
 	o->walk.slot_inner = -1;
+	o->walk.marked = HB_PY_MARKED;
 	for (unsigned i = 0; i < sizeof(fields) / sizeof(*fields); i++)
 		put(o, &fields[i], fields[i].value[build]);
 }

@@ -123,6 +123,15 @@ int hb_py_names__fork(struct hb_py_names *n, u32 parent, u32 child);
 void hb_py_names__see_stack(struct hb_py_names *n, u32 pid, const struct hb_stack_trace *t, u32 *ids);
 /* The same of single words, as the code objects are now. */
 void hb_py_names__see(struct hb_py_names *n, u32 pid, const u64 *words, u32 n_words, u32 *ids);
+/* Looks again at functions that were named in frames beyond hb_py_walk.marked, at most so many in one turn:
+ * the kernel does not see there that another function lies where one was. */
+void hb_py_names__check(struct hb_py_names *n, u32 most);
+/* A process in which functions were found to be replaced, each once; 0: no further one. All frames of its
+ * stacks shall be marked from now on. */
+u32 hb_py_names__uneasy(struct hb_py_names *n);
+/* False: the function occurs in frames that were not marked, and was gone when it was looked at again. Stacks
+ * of later may have been given its name wrongly. */
+bool hb_py_names__stayed(const struct hb_py_names *n, u32 id);
 /* Where instruction at2 (HB_PY_AT2) of a function is; false for id 0. */
 bool hb_py_names__place(const struct hb_py_names *n, u32 id, u32 at2, struct hb_py_place *out);
 /* Code that the interpreter made for itself and that its own tracebacks hide: since 3.12 a frame of it lies

@@ -135,6 +135,8 @@ static u64 mark_of(u32 pid, const struct hb_py_walk *w, u64 code, u32 i)
 {
 	u64 parts[2] = {0}, hash;
 
+	if (i >= w->marked)
+		return 0;
 	hb_py_memory__read(pid, code + w->code_mark, parts, w->str_hash ? 16 : 8);
 	if (!w->str_hash)
 		return parts[0];
@@ -169,6 +171,7 @@ bool hb_py_walk__trace(u32 pid, const struct hb_py_runtime *r, u64 state, struct
 	if (!innermost(pid, w, state, &at) || !at)
 		return false;
 	out->state = HB_TRACE_WHOLE;
+	out->marked = w->marked;
 	for (i = 0; at && i < HB_STACK_DEPTH; i++) {
 		if (at % 8 || hb_py_memory__read(pid, at, frame, w->frame_size)) {
 			out->state = HB_TRACE_BROKEN;

@@ -73,7 +73,13 @@ static u64 ring_bytes(const struct hb_session_opts *o, unsigned n_rings)
 	return pow2_floor(each);
 }
 
-/* Python stacks lie in the same table, about as many. */
+/* Python stacks lie in the same table as native ones. Eight functions in one stack of their own is what deep
+ * programs have; each takes a KiB. */
+static u32 python_stacks(const struct hb_session_opts *o)
+{
+	return o->max_functions / 8 > HB_MAX_STACKS ? o->max_functions / 8 : HB_MAX_STACKS;
+}
+
 static void configure_python(struct hb_bpf *b, const struct hb_session_opts *o)
 {
 	bool on = o->python != HB_PYTHON_OFF;
@@ -81,8 +87,8 @@ static void configure_python(struct hb_bpf *b, const struct hb_session_opts *o)
 	b->skel->rodata->hb_python = on;
 	for (unsigned c = 0; c < HB_CLASS_COUNT && c < HB_MAX_CLASSES; c++)
 		b->skel->rodata->hb_accel_every[c] = on ? o->stacks_every[c] : 0;
-	bpf_map__set_max_entries(b->skel->maps.stacks, on ? 2 * HB_MAX_STACKS : HB_MAX_STACKS);
-	bpf_map__set_max_entries(b->skel->maps.stack_pairs, on ? HB_MAX_STACKS : 1);
+	bpf_map__set_max_entries(b->skel->maps.stacks, HB_MAX_STACKS + (on ? python_stacks(o) : 0));
+	bpf_map__set_max_entries(b->skel->maps.stack_pairs, on ? python_stacks(o) : 1);
 	bpf_map__set_max_entries(b->skel->maps.edge_stacks, on ? HB_MAX_EDGE_STACKS : 1);
 	bpf_map__set_max_entries(b->skel->maps.py_processes, on ? HB_MAX_TARGETS : 1);
 	if (!hb_session__wants_calls(o))
@@ -360,6 +366,18 @@ int hb_bpf__set_python(struct hb_bpf *b, u32 pid, const struct hb_py_process *cf
 	int fd = bpf_map__fd(b->skel->maps.py_processes);
 
 	return bpf_map_update_elem(fd, &pid, cfg, BPF_ANY) ? -errno : 0;
+}
+
+void hb_bpf__mark_python(struct hb_bpf *b, u32 pid, u16 frames)
+{
+	int fd = bpf_map__fd(b->skel->maps.py_processes);
+	struct hb_py_process p;
+
+	if (bpf_map_lookup_elem(fd, &pid, &p))
+		return;
+	for (u32 i = 0; i < HB_PY_RUNTIMES; i++)
+		p.runtime[i].marked = frames;
+	bpf_map_update_elem(fd, &pid, &p, BPF_EXIST);
 }
 
 int hb_bpf__set_py_events(struct hb_bpf *b, u32 pid, const struct hb_py_events *e)

@@ -51,6 +51,8 @@ u64 hb_bpf__begin_calls(struct hb_bpf *b);
 u64 hb_bpf__end_calls(struct hb_bpf *b);
 /* Where Python is in a process, or that it has none (n = 0). 0 or -errno. */
 int hb_bpf__set_python(struct hb_bpf *b, u32 pid, const struct hb_py_process *cfg);
+/* So many frames of each of its stacks are marked from now on (struct hb_py_walk). */
+void hb_bpf__mark_python(struct hb_bpf *b, u32 pid, u16 frames);
 /* What is known of a process's Pythons for exceptions, GIL and collections. 0 or -errno. */
 int hb_bpf__set_py_events(struct hb_bpf *b, u32 pid, const struct hb_py_events *e);
 /* All exceptions counted. */

@@ -155,6 +155,8 @@ void hb_session_python__free(struct hb_session *s);
 void hb_session_python__look(struct hb_session *s, struct proc_state *ps);
 void hb_session_python__fork(struct hb_session *s, u32 parent, u32 child); /* any thread */
 void hb_session_python__tick(struct hb_session *s);
+/* Once the window is over: which functions are no longer what they were called. */
+void hb_session_python__last_look(struct hb_session *s);
 int hb_session_python__subscribe(struct hb_session *s);
 /* The window has begun: stacks of threads that sleep since before. */
 void hb_session_python__edge(struct hb_session *s);

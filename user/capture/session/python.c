@@ -14,8 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_FUNCTIONS (1u << 20)
-#define WAIT_NS	      60000000000ULL /* a program that has a Python and does not use it */
+#define CHECK_NS   1000000000ULL
+#define CHECK_MOST 4096		  /* functions that are looked at again at once: some 2 ms */
+#define WAIT_NS	   60000000000ULL /* a program that has a Python and does not use it */
 
 /* A Python stack, as it was read when it was first seen. */
 struct py_stack {
@@ -33,8 +34,9 @@ static void free_stack(struct py_stack *k)
 struct hb_session_python {
 	pthread_mutex_t lock; /* names and stacks: the pump fills, the end reads; processes come by control */
 	struct hb_py_names *names;
-	struct hb_map *stacks; /* (pid, id) -> struct py_stack * */
-	u64 unresolved;
+	struct hb_map *stacks;	  /* (pid, id) -> struct py_stack * */
+	u64 unresolved, replaced; /* frames */
+	u64 checked;		  /* when functions were looked at again */
 };
 
 int hb_session_python__begin(struct hb_session *s)
@@ -47,7 +49,7 @@ int hb_session_python__begin(struct hb_session *s)
 	if (!p)
 		return -ENOMEM;
 	pthread_mutex_init(&p->lock, NULL);
-	p->names = hb_py_names__new(MAX_FUNCTIONS);
+	p->names = hb_py_names__new(s->o.max_functions);
 	p->stacks = hb_map__new();
 	s->python = p;
 	return p->names && p->stacks ? 0 : -ENOMEM;
@@ -121,11 +123,39 @@ void hb_session_python__fork(struct hb_session *s, u32 parent, u32 child)
 	hb_session_pycalls__fork(s, parent, child);
 }
 
+/* Stacks of processes that replace functions are told apart by all of their code objects, at a higher price.
+ */
+static void mark_all(struct hb_session *s)
+{
+	u32 pid;
+
+	while ((pid = hb_py_names__uneasy(s->python->names)))
+		hb_bpf__mark_python(s->bpf, pid, HB_STACK_DEPTH);
+}
+
+static void check(struct hb_session *s, u32 most)
+{
+	pthread_mutex_lock(&s->python->lock);
+	hb_py_names__check(s->python->names, most);
+	mark_all(s);
+	pthread_mutex_unlock(&s->python->lock);
+}
+
+void hb_session_python__last_look(struct hb_session *s)
+{
+	if (s->python)
+		check(s, UINT32_MAX);
+}
+
 void hb_session_python__tick(struct hb_session *s)
 {
 	u64 now = hb_clock__now();
 
 	hb_session_pycalls__tick(s);
+	if (s->python && now - s->python->checked >= CHECK_NS) {
+		s->python->checked = now;
+		check(s, CHECK_MOST);
+	}
 	for (u32 i = 0; s->python && i < s->n_procs; i++) {
 		struct proc_state *ps = &s->procs[i];
 
@@ -194,6 +224,7 @@ static void see(struct hb_session *s, u32 pid, u32 python)
 	slot = hb_map__slot(p->stacks, (u64)pid << 32 | python, NULL);
 	if (slot && !*slot)
 		*slot = (u64)(uintptr_t)read_stack(s, pid, python);
+	mark_all(s);
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -279,6 +310,8 @@ static u32 location(struct hb_session *s, const struct py_stack *k, u32 i)
 		loc.func = hb_window_writer__string(s->writer, at.func);
 		loc.file = hb_window_writer__string(s->writer, at.file);
 		loc.line = at.line;
+		s->python->replaced +=
+		    i >= k->trace->marked && !hb_py_names__stayed(s->python->names, k->ids[i]);
 	} else {
 		loc.offset = HB_PY_CODE(word);
 		s->python->unresolved++;
@@ -340,13 +373,19 @@ u32 hb_session_python__frames(struct hb_session *s, u32 pid, u32 python, struct 
 	return n;
 }
 
+static void lose(struct hb_session *s, enum hb_loss cause, u64 count)
+{
+	struct hb_loss_row row = {.cause = cause, .cpu = UINT32_MAX, .count = count};
+
+	if (count)
+		hb_window_writer__loss(s->writer, &row);
+}
+
 void hb_session_python__account(struct hb_session *s)
 {
-	struct hb_loss_row row = {.cause = HB_LOSS_PY_UNRESOLVED, .cpu = UINT32_MAX};
-
 	if (!s->python)
 		return;
-	row.count = s->python->unresolved + hb_py_names__overflow(s->python->names);
-	if (row.count)
-		hb_window_writer__loss(s->writer, &row);
+	lose(s, HB_LOSS_PY_UNRESOLVED, s->python->unresolved);
+	lose(s, HB_LOSS_PY_REPLACED, s->python->replaced);
+	lose(s, HB_LOSS_PY_FUNCTIONS, hb_py_names__overflow(s->python->names));
 }

@@ -397,6 +397,7 @@ int hb_session__run(struct hb_session *s, const volatile int *stop, hb_progress_
 	hb_arrival__tick(s, true);
 	detach(s);
 	hb_pump__stop(s);
+	hb_session_python__last_look(s);
 	end_at_cut(s);
 	hb_session_pyevents__account(s);
 	hb_session_pytasks__account(s);

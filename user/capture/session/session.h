@@ -34,11 +34,12 @@ struct hb_session_opts {
 	enum hb_py_hook_mode py_hook;
 	enum hb_exceptions exceptions;
 	u32 stacks_every[HB_CLASS_COUNT]; /* Python stack with every n-th call of a class; 0: none */
-	const char *const *probe_files;	  /* --probes, NULL-terminated; NULL: none */
-	unsigned freq;			  /* CPU samples per second and CPU; 0 = off */
-	u64 buffer;			  /* bytes of one ring */
-	u64 max_size;			  /* bytes of the window file; 0 = unlimited */
-	bool single;			  /* force single uprobes (tests both paths) */
+	u32 max_functions; /* of Python, that are named; there is room for an eighth as many stacks */
+	const char *const *probe_files; /* --probes, NULL-terminated; NULL: none */
+	unsigned freq;			/* CPU samples per second and CPU; 0 = off */
+	u64 buffer;			/* bytes of one ring */
+	u64 max_size;			/* bytes of the window file; 0 = unlimited */
+	bool single;			/* force single uprobes (tests both paths) */
 };
 
 static inline bool hb_session__wants_calls(const struct hb_session_opts *o)
