@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Devices: takes records, joins operations with their launches, sorts. */
+/* Devices: takes records, orders them, and has each device looked at. */
 #include "analysis/model/device_private.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Calls with one number that are looked at to find an operation's own: more than that is no number. */
-#define SAME_MAX 64
 
 void *hb_devices__push(void *array, u32 *n, u32 *cap, size_t size)
 {
@@ -27,12 +24,6 @@ void *hb_devices__push(void *array, u32 *n, u32 *cap, size_t size)
 
 /* ---- calls ---- */
 
-/* Numbers are small in practice; where they are not, the chain of equal keys tells them apart. */
-static u64 call_key(u32 pid, u64 correlation)
-{
-	return correlation >> 32 ? hb_hash64(correlation ^ (u64)pid << 40) : (u64)pid << 32 | correlation;
-}
-
 static bool gives_work(const struct hb_window *w, u32 probe)
 {
 	const struct hb_probe_row *row = hb_window__probe(w, probe);
@@ -45,8 +36,8 @@ static int on_call(struct hb_devices *d, const struct hb_record *r)
 {
 	const struct hb_rec_accel *a = r->data;
 	bool inner = a->flags & HB_AFLAG_INNER;
+	struct numbers *n;
 	struct hb_launch *l;
-	u64 *last;
 
 	if (!inner && a->probe <= hb_window__probes(d->w) && d->is_work[a->probe]) {
 		d->counts.calls++;
@@ -55,24 +46,19 @@ static int on_call(struct hb_devices *d, const struct hb_record *r)
 	if (!a->correlation)
 		return 0;
 	l = hb_devices__push(&d->launch, &d->n_launches, &d->cap_launches, sizeof(*l));
-	last = l ? hb_map__slot(d->calls, call_key(r->task->pid, a->correlation), NULL) : NULL;
-	if (!last)
+	n = hb_rows__get(&d->by_pid, r->task->pid, NULL);
+	if (!l || !n)
 		return -ENOMEM;
-	if (*last)
-		d->launch[*last - 1].repeated = true;
 	*l = (struct hb_launch){.begin = r->begin,
 				.end = r->ts,
 				.correlation = a->correlation,
 				.pid = r->task->pid,
 				.probe = a->probe,
 				.stack = a->stack,
-				.same = (u32)*last,
 				.task = r->task_idx,
 				.timed = a->dur || (a->flags & HB_AFLAG_TIMED),
-				.inner = inner,
-				.repeated = *last != 0};
-	*last = d->n_launches;
-	return 0;
+				.inner = inner};
+	return hb_numbers__add(d, n, d->n_launches - 1);
 }
 
 /* ---- operations ---- */
@@ -85,19 +71,28 @@ static struct dev *device_of(struct hb_devices *d, const struct hb_record *r, u3
 	if (!v || !fresh)
 		return v;
 	v->stream_of = hb_map__new();
+	v->numbers = hb_rows__get(&d->by_pid, r->task->pid, NULL);
 	v->pub.index = d->devs.n - 1;
 	v->pub.number = number;
 	v->pub.pid = r->task->pid;
 	v->pub.main = hb_window__task_by_tid(d->w, r->task->pid);
-	return v->stream_of ? v : NULL;
+	return v->stream_of && v->numbers ? v : NULL;
 }
 
+/* Few streams are seen at a time: the last ones are looked at before the map is asked. */
 static int stream_of(struct dev *v, const struct hb_rec_device *r, u32 *index)
 {
-	bool fresh;
-	u64 *slot = hb_map__slot(v->stream_of, r->stream ^ (u64)r->context << 40, &fresh);
 	struct hb_stream *s;
+	bool fresh;
+	u64 *slot;
 
+	for (u32 i = 0; i < v->n_streams && i < 4; i++) {
+		if (v->streams[i].number == r->stream && v->streams[i].context == r->context) {
+			*index = i;
+			return 0;
+		}
+	}
+	slot = hb_map__slot(v->stream_of, r->stream ^ (u64)r->context << 40, &fresh);
 	if (!slot)
 		return -ENOMEM;
 	if (fresh) {
@@ -133,27 +128,43 @@ static void describe(struct hb_device_op *o, const struct hb_rec_device *r)
 	o->dst = r->dstmem < 16 ? r->dstmem : HB_MEMKIND_UNKNOWN;
 }
 
+/* Most calls end before their work does, and are known by then. */
+static int find_launch(struct hb_devices *d, struct dev *v, u32 i, u64 correlation)
+{
+	struct hb_device_op *o = &v->ops[i];
+	struct pending *late;
+
+	o->launch = hb_numbers__find(d, v->numbers, correlation, o->begin);
+	if (o->launch || !correlation)
+		return 0;
+	late = hb_devices__push(&v->pending, &v->n_pending, &v->cap_pending, sizeof(*late));
+	if (!late)
+		return -ENOMEM;
+	*late = (struct pending){.correlation = correlation, .op = i};
+	return 0;
+}
+
 static int on_operation(struct hb_devices *d, const struct hb_record *r, const struct hb_rec_device *x)
 {
 	struct dev *v = device_of(d, r, x->device);
-	struct arrived *a = v ? hb_devices__push(&d->in, &d->n_in, &d->cap_in, sizeof(*a)) : NULL;
-	struct hb_kernel *k;
+	struct hb_device_op *o = v ? hb_devices__push(&v->ops, &v->n_ops, &v->cap_ops, sizeof(*o)) : NULL;
+	u32 stream;
 
-	if (!a || stream_of(v, x, &a->op.stream))
+	if (!o || stream_of(v, x, &stream))
 		return -ENOMEM;
-	describe(&a->op, x);
-	a->op.begin = r->begin;
-	a->op.end = r->ts;
-	a->correlation = x->correlation;
-	a->device = v->pub.index;
-	a->kernel = NO_KERNEL;
-	if (x->kind != HB_DEVKIND_KERNEL)
-		return 0;
-	k = hb_devices__name(d, x->name, &a->kernel);
-	if (!k)
-		return -ENOMEM;
-	a->op.work = k->work;
-	return 0;
+	o->begin = r->begin;
+	o->end = r->ts;
+	o->stream = stream;
+	describe(o, x);
+	if (x->kind == HB_DEVKIND_KERNEL) {
+		struct name *k = hb_devices__name(d, x->name);
+
+		if (!k)
+			return -ENOMEM;
+		o->work = k->pub.work & 3;
+		o->name = k->row;
+	}
+	return find_launch(d, v, v->n_ops - 1, x->correlation);
 }
 
 static int on_device(struct hb_devices *d, const struct hb_record *r)
@@ -189,98 +200,59 @@ static int on_record(void *ctx, const struct hb_record *r)
 	return r->type == HB_TYPE_device ? on_device(d, r) : 0;
 }
 
-/* ---- joining ---- */
+/* ---- finishing ---- */
 
-/* Of two calls with the number of an operation that both began before it: the one it belongs to. */
-static bool better(const struct hb_launch *a, const struct hb_launch *b)
+static void leave_out(struct hb_devices *d, struct dev *v)
 {
-	/* A runtime call and the driver call made in it may have one number: the outer one is the launch. */
-	if (a->inner != b->inner && a->begin <= b->end && b->begin <= a->end)
-		return !a->inner;
-	return a->begin > b->begin;
-}
-
-static u32 find_launch(const struct hb_devices *d, u32 pid, const struct arrived *a)
-{
-	u32 best = 0, any = 0, at;
-	u64 first;
-
-	if (!a->correlation || !hb_map__get(d->calls, call_key(pid, a->correlation), &first))
-		return 0;
-	at = (u32)first;
-	for (u32 i = 0; at && i < SAME_MAX; at = d->launch[at - 1].same, i++) { /* the last one first */
-		const struct hb_launch *l = &d->launch[at - 1];
-
-		if (l->pid != pid || l->correlation != a->correlation)
-			continue;
-		any = any ? any : at;
-		if (l->begin <= a->op.begin && (!best || better(l, &d->launch[best - 1])))
-			best = at;
-	}
-	return best ? best : at ? 0 : any;
-}
-
-/* Those of a graph launch come one after the other with the same number. */
-static void join(struct hb_devices *d)
-{
-	struct arrived *before = NULL;
 	u32 kept = 0;
 
-	for (u32 i = 0; i < d->n_in; i++) {
-		struct arrived *a = &d->in[i];
-		const struct dev *v = d->devs.row[a->device];
-
-		if (before && before->correlation == a->correlation && before->device == a->device &&
-		    before->op.launch && !d->launch[before->op.launch - 1].repeated)
-			a->op.launch = before->op.launch;
-		else
-			a->op.launch = find_launch(d, v->pub.pid, a);
-		if (d->o.linked_only && !a->op.launch) {
-			d->counts.left_out++;
-			continue;
-		}
-		d->in[kept] = *a;
-		before = &d->in[kept++];
-	}
-	d->n_in = kept;
+	for (u32 i = 0; i < v->n_ops; i++)
+		if (v->ops[i].launch)
+			v->ops[kept++] = v->ops[i];
+	d->counts.left_out += v->n_ops - kept;
+	v->n_ops = kept;
 }
 
-/* ---- sorting ---- */
-
-/* Operations by device and begin; every device is told its part. */
-static int sort(struct hb_devices *d)
+/* Puts v[order[i].item] at i, for all i, in place: along each cycle of the permutation. */
+static void permute(struct hb_device_op *v, struct hb_order *order, u32 n)
 {
-	struct hb_order *o = malloc(((size_t)d->n_in + 1) * sizeof(*o));
-	u32 at = 0, *to = calloc(d->devs.n + 1, sizeof(*to));
-	int rc = o && to ? 0 : -ENOMEM;
+	for (u32 i = 0; i < n; i++) {
+		struct hb_device_op first = v[i];
+		u32 at = i;
 
-	for (u32 i = 0; !rc && i < d->n_in; i++) {
-		o[i] = (struct hb_order){.key = d->in[i].op.begin, .item = i};
-		to[d->in[i].device]++;
-	}
-	rc = rc ? rc : hb_order__sort(o, d->n_in);
-	d->op = rc ? NULL : malloc(((size_t)d->n_in + 1) * sizeof(*d->op));
-	rc = d->op ? 0 : -ENOMEM;
-	for (u32 i = 0; !rc && i < d->devs.n; i++) {
-		struct dev *v = d->devs.row[i];
+		while (order[at].item != i) {
+			u32 from = order[at].item;
 
-		v->pub.op = d->op + at;
-		v->pub.n_ops = to[i];
-		to[i] = at;
-		at += v->pub.n_ops;
+			v[at] = v[from];
+			order[at].item = at;
+			at = from;
+		}
+		v[at] = first;
+		order[at].item = at;
 	}
-	for (u32 i = 0; !rc && i < d->n_in; i++)
-		d->op[to[d->in[o[i].item].device]++] = d->in[o[i].item].op;
-	free(o);
-	free(to);
-	return rc;
+}
+
+static int sort(struct hb_devices *d, struct dev *v)
+{
+	bool sorted = true;
+
+	for (u32 i = 1; i < v->n_ops; i++)
+		sorted &= v->ops[i - 1].begin <= v->ops[i].begin;
+	if (sorted)
+		return 0;
+	for (u32 i = 0; i < v->n_ops; i++)
+		d->order[i] = (struct hb_order){.key = v->ops[i].begin, .item = i};
+	if (hb_order__sort(d->order, v->n_ops))
+		return -ENOMEM;
+	permute(v->ops, d->order, v->n_ops);
+	return 0;
 }
 
 static void count(struct hb_devices *d, struct dev *v)
 {
 	for (u32 i = 0; i < v->pub.n_ops; i++) {
 		const struct hb_device_op *o = &v->pub.op[i];
-		struct hb_launch *l = o->launch ? &d->launch[o->launch - 1] : NULL;
+		struct hb_launch *l = launch_of(d, o);
 
 		v->pub.kernels += o->kind == HB_DEVKIND_KERNEL;
 		v->pub.memcpys += o->kind == HB_DEVKIND_MEMCPY;
@@ -316,45 +288,45 @@ static void publish(struct dev *v)
 	v->pub.gap = v->gaps;
 	v->pub.n_gaps = v->n_gaps;
 	v->pub.copies = v->copies;
-	v->pub.active = &v->active;
 	v->pub.host_idle = &v->host_idle;
 	v->pub.not_known = &v->not_known;
 }
 
-static int renumber(struct hb_devices *d)
+/* What all devices need before one can be looked at. */
+static int prepare(struct hb_devices *d)
 {
-	u32 *now = malloc((d->devs.n + 1) * sizeof(*now));
+	u32 largest = 0;
+	int rc;
 
-	if (!now)
-		return -ENOMEM;
-	hb_rows__sort(&d->devs, cmp_devs);
 	for (u32 i = 0; i < d->devs.n; i++) {
 		struct dev *v = d->devs.row[i];
 
-		now[v->pub.index] = i;
-		v->pub.index = i;
+		hb_devices__join(d, v);
+		if (d->o.linked_only)
+			leave_out(d, v);
+		largest = v->n_ops > largest ? v->n_ops : largest;
 	}
-	for (u32 i = 0; i < d->n_in; i++)
-		d->in[i].device = now[d->in[i].device];
-	free(now);
-	return 0;
+	hb_rows__sort(&d->devs, cmp_devs);
+	d->order = malloc(((size_t)largest + 1) * sizeof(*d->order));
+	d->values = malloc(((size_t)largest + 1) * sizeof(*d->values));
+	rc = d->order && d->values ? hb_devices__by_name(d) : -ENOMEM;
+	for (u32 i = 0; !rc && i < d->devs.n; i++) {
+		struct dev *v = d->devs.row[i];
+
+		rc = sort(d, v);
+		v->pub.index = i;
+		v->pub.op = v->ops;
+		v->pub.n_ops = v->n_ops;
+	}
+	for (u32 i = 0; !rc && i < d->devs.n; i++)
+		count(d, d->devs.row[i]);
+	return rc;
 }
 
 int hb_devices__finish(struct hb_devices *d, struct hb_error *e)
 {
-	int rc = renumber(d);
+	int rc = prepare(d);
 
-	if (!rc) {
-		join(d);
-		rc = hb_devices__by_name(d);
-	}
-	rc = rc ? rc : sort(d);
-	free(d->in);
-	d->in = NULL;
-	hb_map__free(d->calls);
-	d->calls = NULL;
-	for (u32 i = 0; !rc && i < d->devs.n; i++)
-		count(d, d->devs.row[i]);
 	for (u32 i = 0; !rc && i < d->devs.n; i++) {
 		struct dev *v = d->devs.row[i];
 
@@ -363,6 +335,10 @@ int hb_devices__finish(struct hb_devices *d, struct hb_error *e)
 		rc = rc ? rc : hb_devices__copies(d, v);
 		publish(v);
 	}
+	free(d->order);
+	free(d->values);
+	d->order = NULL;
+	d->values = NULL;
 	d->finished = !rc;
 	return rc ? hb_error__nomem(e, "the timelines of the devices") : 0;
 }
@@ -379,10 +355,10 @@ struct hb_devices *hb_devices__new(struct hb_window *w, const struct hb_devices_
 	d->w = w;
 	d->o = o ? *o : (struct hb_devices_opts){0};
 	d->feed = (struct hb_feed){.record = on_record, .ctx = d};
-	d->calls = hb_map__new();
 	d->is_work = calloc((size_t)n + 1, 1);
-	if (hb_rows__init(&d->devs, sizeof(struct dev)) | hb_rows__init(&d->names, sizeof(struct name)) ||
-	    !d->calls || !d->is_work)
+	if (hb_rows__init(&d->by_pid, sizeof(struct numbers)) | hb_rows__init(&d->devs, sizeof(struct dev)) |
+		hb_rows__init(&d->names, sizeof(struct name)) ||
+	    !d->is_work)
 		goto nomem;
 	for (u32 i = 1; i <= n; i++)
 		d->is_work[i] = gives_work(w, i);
@@ -398,10 +374,11 @@ static void drop_dev(void *row)
 	struct dev *v = row;
 
 	hb_map__free(v->stream_of);
+	free(v->ops);
+	free(v->pending);
 	free(v->streams);
 	free(v->gaps);
 	free(v->copies);
-	hb_ivs__free(&v->active);
 	hb_ivs__free(&v->host_idle);
 	hb_ivs__free(&v->not_known);
 }
@@ -412,10 +389,11 @@ void hb_devices__free(struct hb_devices *d)
 		return;
 	hb_rows__free(&d->devs, drop_dev);
 	hb_rows__free(&d->names, NULL);
-	hb_map__free(d->calls);
+	hb_rows__free(&d->by_pid, hb_numbers__drop);
 	free(d->is_work);
-	free(d->in);
-	free(d->op);
+	free(d->by_id);
+	free(d->order);
+	free(d->values);
 	free(d->launch);
 	free(d);
 }
@@ -466,7 +444,7 @@ const struct hb_launch *hb_devices__launches(const struct hb_devices *d, u32 *n)
 
 const struct hb_launch *hb_devices__launch_of(const struct hb_devices *d, const struct hb_device_op *o)
 {
-	return o->launch ? &d->launch[o->launch - 1] : NULL;
+	return launch_of(d, o);
 }
 
 const struct hb_kernel *const *hb_devices__kernels(const struct hb_devices *d, u32 *n)

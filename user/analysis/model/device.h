@@ -165,7 +165,6 @@ struct hb_device {
 	u32 n_streams;
 	const struct hb_copies *copies; /* by time */
 	u32 n_copies;
-	const struct hb_ivs *active;	/* when it was busy: the union of all operations */
 	const struct hb_ivs *host_idle; /* host parts of micro and macro gaps: idle for want of a launch */
 	const struct hb_ivs *not_known; /* gaps of cause missing, and those before `known` */
 };
@@ -194,6 +193,10 @@ struct hb_devices *hb_devices__build(struct hb_window *w, const struct hb_device
 				     struct hb_error *e);
 
 /* ---- asking ---- */
+
+/* Adds the times a device was busy to a set: the union of its operations. hb_ivs.oom says whether there was
+ * room. */
+void hb_device__active(const struct hb_device *v, struct hb_ivs *out);
 
 u32 hb_devices__count(const struct hb_devices *d);
 const struct hb_device *hb_devices__at(const struct hb_devices *d, u32 i); /* NULL beyond; by pid, number */

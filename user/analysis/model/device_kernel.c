@@ -57,7 +57,7 @@ enum hb_work hb_work__of_kernel(const char *name)
 
 /* ---- kernels ---- */
 
-struct hb_kernel *hb_devices__name(struct hb_devices *d, u32 name, u32 *row)
+static struct name *name_of(struct hb_devices *d, u32 name)
 {
 	bool fresh;
 	struct name *k = hb_rows__get(&d->names, name, &fresh);
@@ -67,9 +67,32 @@ struct hb_kernel *hb_devices__name(struct hb_devices *d, u32 name, u32 *row)
 		k->pub.work = (u8)hb_work__of_kernel(hb_window__string(d->w, name));
 		k->row = d->names.n - 1;
 	}
-	if (k)
-		*row = k->row;
-	return k ? &k->pub : NULL;
+	return k;
+}
+
+/* Ids are dense: an array answers. A damaged record may name any id; those beyond this are looked up. */
+#define ID_MAX (1u << 20)
+
+struct name *hb_devices__name(struct hb_devices *d, u32 name)
+{
+	struct name **p, *k;
+	u32 n = name + name / 2 + 64;
+
+	if (name < d->n_by_id && d->by_id[name])
+		return d->by_id[name];
+	k = name_of(d, name);
+	if (!k || name >= ID_MAX)
+		return k;
+	if (name >= d->n_by_id) {
+		p = realloc(d->by_id, n * sizeof(struct name *));
+		if (!p)
+			return NULL;
+		memset(p + d->n_by_id, 0, (n - d->n_by_id) * sizeof(struct name *));
+		d->by_id = p;
+		d->n_by_id = n;
+	}
+	d->by_id[name] = k;
+	return k;
 }
 
 static int cmp_kernels(const void *a, const void *b)
@@ -78,35 +101,60 @@ static int cmp_kernels(const void *a, const void *b)
 
 	if (x->dur.total != y->dur.total)
 		return x->dur.total > y->dur.total ? -1 : 1;
+	if (x->dur.count != y->dur.count)
+		return x->dur.count > y->dur.count ? -1 : 1;
 	return x->name < y->name ? -1 : x->name > y->name;
+}
+
+static void each_kernel(struct hb_devices *d, void (*f)(struct name *k, struct hb_device_op *o))
+{
+	for (u32 i = 0; i < d->devs.n; i++) {
+		struct dev *v = d->devs.row[i];
+
+		for (u32 o = 0; o < v->n_ops; o++)
+			if (v->ops[o].kind == HB_DEVKIND_KERNEL)
+				f(d->names.row[v->ops[o].name], &v->ops[o]);
+	}
+}
+
+static void count(struct name *k, struct hb_device_op *o)
+{
+	k->n++;
+}
+
+static void gather(struct name *k, struct hb_device_op *o)
+{
+	k->dur[k->pub.dur.count++] = o->end - o->begin;
+	o->name = k->pub.name; /* was the row */
 }
 
 int hb_devices__by_name(struct hb_devices *d)
 {
-	struct hb_dist *of = calloc((size_t)d->names.n + 1, sizeof(*of));
-	u32 *group = malloc(((size_t)d->n_in + 1) * sizeof(*group)), n = 0;
-	u64 *value = malloc(((size_t)d->n_in + 1) * sizeof(*value));
-	int rc = of && group && value ? 0 : -ENOMEM;
+	size_t n = 0;
+	u64 *all;
 
-	for (u32 i = 0; !rc && i < d->n_in; i++) {
-		if (d->in[i].kernel == NO_KERNEL)
-			continue;
-		group[n] = d->in[i].kernel;
-		value[n++] = d->in[i].op.end - d->in[i].op.begin;
+	each_kernel(d, count);
+	for (u32 i = 0; i < d->names.n; i++)
+		n += ((struct name *)d->names.row[i])->n;
+	all = malloc((n + 1) * sizeof(*all));
+	if (!all)
+		return -ENOMEM;
+	n = 0;
+	for (u32 i = 0; i < d->names.n; i++) {
+		struct name *k = d->names.row[i];
+
+		k->dur = all + n;
+		n += k->n;
 	}
-	rc = rc ? rc : hb_dist__grouped(group, value, n, of, d->names.n);
-	for (u32 i = 0; !rc && i < d->names.n; i++)
-		((struct name *)d->names.row[i])->pub.dur = of[i];
-	free(of);
-	free(group);
-	free(value);
-	if (rc)
-		return rc;
+	each_kernel(d, gather);
+	for (u32 i = 0; i < d->names.n; i++) {
+		struct name *k = d->names.row[i];
+
+		k->pub.dur = hb_dist__of(k->dur, k->n);
+		d->n_names += k->n > 0; /* the others lost all their operations: they come last */
+	}
+	free(all);
 	hb_rows__sort(&d->names, cmp_kernels);
-	/* Names whose operations were all left out have nothing to tell. */
-	for (d->n_names = d->names.n; d->n_names; d->n_names--)
-		if (((struct name *)d->names.row[d->n_names - 1])->pub.dur.count)
-			break;
 	return 0;
 }
 
@@ -114,18 +162,14 @@ int hb_devices__by_name(struct hb_devices *d)
 
 struct copying { /* the copies of one device */
 	struct dev *v;
-	u32 cap;
+	u32 cap, cap_row;
+	u32 *row;		  /* of each copy */
 	u32 index[16][16][16][2]; /* by direction, memories, by_kernel: row + 1 */
 };
 
-static u32 *slot_of(struct copying *c, const struct hb_device_op *o)
-{
-	return &c->index[o->copy][o->src][o->dst][o->kind == HB_DEVKIND_KERNEL];
-}
-
 static struct hb_copies *row_of(struct copying *c, const struct hb_device_op *o)
 {
-	u32 *at = slot_of(c, o);
+	u32 *at = &c->index[o->copy][o->src][o->dst][o->kind == HB_DEVKIND_KERNEL];
 	struct hb_copies *r;
 
 	if (*at)
@@ -141,7 +185,7 @@ static struct hb_copies *row_of(struct copying *c, const struct hb_device_op *o)
 
 static void add_copy(const struct hb_devices *d, struct hb_copies *r, const struct hb_device_op *o)
 {
-	const struct hb_launch *l = hb_devices__launch_of(d, o);
+	const struct hb_launch *l = launch_of(d, o);
 
 	r->bytes += r->by_kernel ? 0 : o->size;
 	if (!l || !l->timed || l->ops != 1)
@@ -160,27 +204,29 @@ static int cmp_copies(const void *a, const void *b)
 	return x->dur.count > y->dur.count ? -1 : x->dur.count < y->dur.count;
 }
 
-static int gather(struct hb_devices *d, struct copying *c, u32 *group, u64 *value)
+static int gather_copies(struct hb_devices *d, struct copying *c)
 {
 	struct dev *v = c->v;
 	struct hb_dist *of;
-	u32 n = 0;
+	u32 n = 0, *row;
 	int rc;
 
-	for (u32 i = 0; i < v->pub.n_ops; i++) {
-		const struct hb_device_op *o = &v->pub.op[i];
-		struct hb_copies *r = o->work == HB_WORK_MEMCPY ? row_of(c, o) : NULL;
+	for (u32 i = 0; i < v->n_ops; i++) {
+		const struct hb_device_op *o = &v->ops[i];
+		struct hb_copies *r;
 
 		if (o->work != HB_WORK_MEMCPY)
 			continue;
-		if (!r)
+		d->values[n] = o->end - o->begin;
+		row = hb_devices__push(&c->row, &n, &c->cap_row, sizeof(*row));
+		r = row_of(c, o);
+		if (!row || !r)
 			return -ENOMEM;
 		add_copy(d, r, o);
-		group[n] = (u32)(r - v->copies);
-		value[n++] = o->end - o->begin;
+		*row = (u32)(r - v->copies);
 	}
 	of = calloc((size_t)v->pub.n_copies + 1, sizeof(*of));
-	rc = of ? hb_dist__grouped(group, value, n, of, v->pub.n_copies) : -ENOMEM;
+	rc = of ? hb_dist__grouped(c->row, d->values, n, of, v->pub.n_copies) : -ENOMEM;
 	for (u32 i = 0; !rc && i < v->pub.n_copies; i++)
 		v->copies[i].dur = of[i];
 	free(of);
@@ -192,22 +238,13 @@ static int gather(struct hb_devices *d, struct copying *c, u32 *group, u64 *valu
 int hb_devices__copies(struct hb_devices *d, struct dev *v)
 {
 	struct copying *c = calloc(1, sizeof(*c));
-	size_t n = 1;
-	u32 *group;
-	u64 *value;
 	int rc;
 
-	for (u32 i = 0; i < v->pub.n_ops; i++)
-		n += v->pub.op[i].work == HB_WORK_MEMCPY;
-	group = malloc(n * sizeof(*group));
-	value = malloc(n * sizeof(*value));
-	rc = c && group && value ? 0 : -ENOMEM;
-	if (!rc) {
-		c->v = v;
-		rc = gather(d, c, group, value);
-	}
+	if (!c)
+		return -ENOMEM;
+	c->v = v;
+	rc = gather_copies(d, c);
+	free(c->row);
 	free(c);
-	free(group);
-	free(value);
 	return rc;
 }

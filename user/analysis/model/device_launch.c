@@ -21,7 +21,7 @@ struct walk { /* the queue as time goes on */
  * the queue. */
 static const struct hb_launch *queued_by(const struct walk *k, const struct hb_device_op *o)
 {
-	const struct hb_launch *l = hb_devices__launch_of(k->d, o);
+	const struct hb_launch *l = launch_of(k->d, o);
 
 	return l && l->begin <= o->begin ? l : NULL;
 }
@@ -107,7 +107,7 @@ static void delays(struct hb_devices *d, struct dev *v, u64 *delay)
 
 	for (u32 i = 0; i < v->pub.n_ops; i++) {
 		const struct hb_device_op *o = &v->pub.op[i];
-		const struct hb_launch *l = hb_devices__launch_of(d, o);
+		const struct hb_launch *l = launch_of(d, o);
 
 		if (!l || l->device != v->pub.index || l->first != i)
 			continue;
@@ -125,14 +125,9 @@ static void delays(struct hb_devices *d, struct dev *v, u64 *delay)
 
 int hb_devices__queue(struct hb_devices *d, struct dev *v)
 {
-	size_t n = (size_t)v->pub.n_ops + 1;
-	struct hb_order *by = malloc(n * sizeof(*by));
-	u64 *values = malloc(n * sizeof(*values));
-	int rc = by && values ? queue(d, v, by, values) : -ENOMEM;
+	int rc = queue(d, v, d->order, d->values);
 
 	if (!rc)
-		delays(d, v, values);
-	free(by);
-	free(values);
+		delays(d, v, d->values);
 	return rc;
 }

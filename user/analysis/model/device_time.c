@@ -93,7 +93,7 @@ static bool missing(const struct hb_gap *g, const struct hb_launch *l)
 static struct hb_gap look(const struct hb_devices *d, const struct dev *v, u64 begin, u32 next)
 {
 	const struct hb_device_op *o = &v->pub.op[next];
-	const struct hb_launch *l = hb_devices__launch_of(d, o);
+	const struct hb_launch *l = launch_of(d, o);
 	struct hb_gap g = {.begin = begin, .end = o->begin, .host_end = begin, .next = next};
 
 	g.size = (u8)size_of(g.end - g.begin);
@@ -168,7 +168,7 @@ static int find_known(struct dev *v)
 
 static int gaps(const struct hb_devices *d, struct dev *v)
 {
-	u64 begin = v->pub.begin, end = begin;
+	u64 end = v->pub.begin;
 
 	for (u32 i = 0; i < v->pub.n_ops; i++) {
 		const struct hb_device_op *o = &v->pub.op[i];
@@ -176,15 +176,12 @@ static int gaps(const struct hb_devices *d, struct dev *v)
 		if (o->begin > end) {
 			struct hb_gap g = look(d, v, end, i);
 
-			hb_ivs__add(&v->active, begin, end);
-			begin = o->begin;
 			if (add_gap(v, &g))
 				return -ENOMEM;
 		}
 		end = o->end > end ? o->end : end;
 	}
-	hb_ivs__add(&v->active, begin, end);
-	return v->active.oom || v->host_idle.oom || v->not_known.oom ? -ENOMEM : 0;
+	return v->host_idle.oom || v->not_known.oom ? -ENOMEM : 0;
 }
 
 int hb_devices__time(struct hb_devices *d, struct dev *v)
@@ -193,4 +190,18 @@ int hb_devices__time(struct hb_devices *d, struct dev *v)
 
 	rc = rc ? rc : find_known(v);
 	return rc ? rc : gaps(d, v);
+}
+
+void hb_device__active(const struct hb_device *v, struct hb_ivs *out)
+{
+	u64 begin = v->begin, end = begin;
+
+	for (u32 i = 0; i < v->n_ops; i++) {
+		if (v->op[i].begin > end) {
+			hb_ivs__add(out, begin, end);
+			begin = v->op[i].begin;
+		}
+		end = v->op[i].end > end ? v->op[i].end : end;
+	}
+	hb_ivs__add(out, begin, end);
 }

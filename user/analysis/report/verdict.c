@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "analysis/report/verdict.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/text.h"
+
+const char *hb_verdict__name(enum hb_verdict_kind k)
+{
+	static const char *const names[HB_VERDICT_KINDS] = {"unknown", "host", "communication",
+							    "device busy"};
+
+	return k < HB_VERDICT_KINDS ? names[k] : "?";
+}
+
+struct sums { /* over all devices */
+	u64 span, idle, missing, comm;
+	u64 macro, host, dep; /* macro gaps: all of their time, that until the launch, that of dependencies */
+	u32 devices;
+};
+
+static struct sums sums_of(const struct hb_devices *d)
+{
+	struct sums s = {0};
+	const struct hb_device *v;
+
+	for (u32 i = 0; (v = hb_devices__at(d, i)); i++) {
+		const struct hb_gap_sum *g = &v->gaps[HB_GAP_MACRO];
+
+		s.devices += v->n_ops > 0;
+		s.span += v->end - v->begin;
+		s.idle += v->idle;
+		s.missing += hb_ivs__length(v->not_known);
+		s.comm += v->exposed_comm;
+		s.macro += g->ns;
+		s.host += g->host_ns;
+		s.dep += g->dep_ns;
+	}
+	return s;
+}
+
+static double percent(u64 part, u64 whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+static void say(struct hb_verdict *v, enum hb_verdict_kind kind, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void say(struct hb_verdict *v, enum hb_verdict_kind kind, const char *fmt, ...)
+{
+	va_list ap;
+
+	v->kind = kind;
+	va_start(ap, fmt);
+	vsnprintf(v->text, sizeof(v->text), fmt, ap);
+	va_end(ap);
+}
+
+static void without_devices(const struct hb_devices *d, struct hb_verdict *v)
+{
+	const struct hb_device_counts *c = hb_devices__counts(d);
+
+	if (c->left_out)
+		say(v, HB_VERDICT_UNKNOWN,
+		    "no device operation has a call that launched it (--linked-only left all out)");
+	else if (c->calls)
+		say(v, HB_VERDICT_UNKNOWN,
+		    "what the devices did was not recorded, only the calls that gave them work: whether they "
+		    "waited for "
+		    "the host is not known");
+	else
+		say(v, HB_VERDICT_UNKNOWN, "no accelerator calls and no device activity were recorded");
+}
+
+static void idle(const struct sums *s, struct hb_verdict *v)
+{
+	const char *are = s->devices > 1 ? "the devices are" : "the device is";
+	double part = percent(s->idle, s->span);
+
+	if (percent(s->host, s->macro) >= HB_VERDICT_HOSTS)
+		say(v, HB_VERDICT_HOST,
+		    "%s idle %.1f %% of the time, and in %.0f %% of the long gaps the call that launches the "
+		    "next work "
+		    "had not been made yet; whether requests were waiting is not known (no engine records)",
+		    are, part, percent(s->host, s->macro));
+	else if (percent(s->dep, s->macro) >= 50)
+		say(v, HB_VERDICT_UNKNOWN,
+		    "%s idle %.1f %% of the time, mostly with work launched that waited for an event, "
+		    "another stream or "
+		    "another device",
+		    are, part);
+	else
+		say(v, HB_VERDICT_UNKNOWN,
+		    "%s idle %.1f %% of the time, for more than one reason (see the gaps)", are, part);
+}
+
+struct hb_verdict hb_verdict__of(const struct hb_devices *d)
+{
+	struct sums s = sums_of(d);
+	struct hb_verdict v = {0};
+	char ns[32];
+
+	if (!s.devices || !s.span)
+		without_devices(d, &v);
+	else if (percent(s.missing, s.span) >= HB_VERDICT_MISSING)
+		say(&v, HB_VERDICT_UNKNOWN,
+		    "device activity missing: for %s (%.1f %% of the time) the device looks idle and, by all "
+		    "signs, was "
+		    "not: work was launched and did not begin, as if other work were before it that is not "
+		    "in this window",
+		    hb_text__ns(ns, sizeof(ns), s.missing), percent(s.missing, s.span));
+	else if (percent(s.idle, s.span) >= HB_VERDICT_IDLE)
+		idle(&s, &v);
+	else if (percent(s.comm, s.span) >= HB_VERDICT_COMM)
+		say(&v, HB_VERDICT_COMMUNICATION,
+		    "%.1f %% of the devices' time is communication that no computation hides",
+		    percent(s.comm, s.span));
+	else
+		say(&v, HB_VERDICT_BUSY, "%s busy %.1f %% of the time",
+		    s.devices > 1 ? "the devices are" : "the device is", 100 - percent(s.idle, s.span));
+	return v;
+}

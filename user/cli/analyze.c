@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* `herschel-bpf analyze FILE..`: why it is slow, in words or as JSON. */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analysis/report/analyze.h"
+#include "base/text.h"
+#include "cli/args.h"
+#include "cli/cli.h"
+
+struct args {
+	char **files; /* as typed */
+	int n_files;
+	bool json;
+	struct hb_analysis_opts o;
+	struct hb_analysis_page page;
+	struct hb_error error;
+};
+
+enum { LINKED_ONLY = 256 };
+
+static const struct argp_option options[] = {
+    {"json", 'j', NULL, 0, "Print JSON (always complete)", 0},
+    {"rows", 'r', "N", 0, "Rows of one table, most expensive first; 0 = all (default 15)", 0},
+    {"linked-only", LINKED_ONLY, NULL, 0,
+     "Leave out device operations that no call in the window launched, as other analyzers do", 0},
+    {0},
+};
+
+static int parse_rows(struct args *a, const char *arg)
+{
+	char *end;
+	long n = strtol(arg, &end, 10);
+
+	if (*end || end == arg || n < 0 || n > 1000000)
+		return -hb_error__set(&a->error, HB_EXIT_USAGE, -EINVAL,
+				      "--rows takes a number from 0 (all) to 1000000, not \"%s\"", arg);
+	a->page.rows = (unsigned)n;
+	return 0;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct args *a = state->input;
+
+	switch (key) {
+	case 'j':
+		a->json = true;
+		return 0;
+	case 'r':
+		return parse_rows(a, arg);
+	case LINKED_ONLY:
+		a->o.linked_only = true;
+		return 0;
+	case ARGP_KEY_ARGS: /* all files at once */
+		a->files = state->argv + state->next;
+		a->n_files = state->argc - state->next;
+		return 0;
+	case ARGP_KEY_NO_ARGS:
+		return -hb_error__set(&a->error, HB_EXIT_USAGE, -EINVAL,
+				      "analyze needs a window file: herschel-bpf analyze FILE.hbw");
+	}
+	return ARGP_ERR_UNKNOWN;
+}
+
+static const struct argp argp = {
+    .options = options,
+    .parser = parse,
+    .args_doc = "FILE.hbw..",
+    .doc = "Says why it is slow: a verdict, what was found with its cost, and what the devices did. Several "
+	   "files are "
+	   "analysed one by one. Needs no root and no traced process.",
+};
+
+static int print(struct args *a, const char *file, struct hb_window *w)
+{
+	struct hb_analysis *analysis = hb_analysis__new(w, &a->o, &a->error);
+	int rc;
+
+	if (!analysis)
+		return hb_cli__fail(&a->error);
+	rc = a->json ? hb_analysis__json(analysis, file, stdout, &a->error)
+		     : hb_analysis__text(analysis, stdout, &a->page, &a->error);
+	hb_analysis__free(analysis);
+	if (rc && ferror(stdout)) /* main() says so */
+		return HB_EXIT_FAILED;
+	if (rc)
+		hb_error__set(&a->error, HB_EXIT_FAILED, rc, "the analysis could not be written: %s",
+			      strerror(-rc));
+	return rc ? hb_cli__fail(&a->error) : HB_EXIT_OK;
+}
+
+static int run(int argc, char **argv)
+{
+	/* A pipe or a file has no width: what is looked for there (grep) must not be cut. */
+	struct args a = {.page.rows = 15, .page.wide = !isatty(STDOUT_FILENO)};
+	int rc = hb_cli__parse(&argp, argc, argv, &a, &a.error);
+
+	if (rc != HB_CLI_GO)
+		return rc;
+	signal(SIGPIPE, SIG_DFL); /* `analyze | head`: a reader who has seen enough ends it */
+	rc = HB_EXIT_OK;
+	for (int i = 0; rc == HB_EXIT_OK && i < a.n_files; i++) {
+		struct hb_window *w = hb_window__open(a.files[i], &a.error);
+
+		if (!w)
+			return hb_cli__fail(&a.error);
+		if (a.n_files > 1 && !a.json)
+			printf("%s== %s\n", i ? "\n" : "", a.files[i]);
+		rc = print(&a, a.files[i], w);
+		hb_window__close(w);
+	}
+	return rc;
+}
+
+HB_COMMAND(analyze) = {
+    .name = "analyze",
+    .doc = "say why it is slow: verdict, findings, devices",
+    .run = run,
+};
