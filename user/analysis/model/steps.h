@@ -34,8 +34,11 @@ struct hb_step {
 	u64 pause_ns; /* before first_op: from the step's begin; all of it when there is no call */
 };
 
-struct hb_series {	    /* the steps of one dispatching process */
-	u32 pid, thread;    /* its dispatch thread */
+struct hb_series { /* the steps of one dispatching process */
+	u32 pid;
+	u32 thread;   /* on which its steps begin and end */
+	u32 dispatch; /* that gives the device most of its work: the same thread unless the steps are calls of
+		       * a step function; HB_NONE: the process gives it none */
 	u64 ops, all_ops;   /* calls that give the device work: of that thread, of the process */
 	bool dispatch_sure; /* that thread makes at least 80 % of them */
 	enum hb_step_source source;
@@ -66,10 +69,12 @@ const char *hb_steps__why_none(const struct hb_steps *s);
 /* The step of a series that holds moment t; HB_NONE. */
 u32 hb_series__find(const struct hb_series *s, u64 t);
 
-/* True for a call that gives the device work: launch, graph launch, copy, collective. */
+/* True for an outermost call that gives the device work: launch, graph launch, copy, collective. */
 bool hb_call__is_work(const struct hb_tl_call *c);
-/* True for a call that waited for the device: a timed synchronisation, or a copy that blocked (at least 20
- * us, or as long as the asynchronous ones never take). */
+/* True for an outermost call that waited for the device: a synchronisation of 5 us or more, or a copy to the
+ * host (or of unknown direction) of 50 us or more. Shorter ones found it done. */
 bool hb_call__waited(const struct hb_tl_call *c);
+/* True for any synchronisation, however short. */
+bool hb_call__is_sync(const struct hb_tl_call *c);
 
 #endif
