@@ -41,8 +41,8 @@ static void idle_of(const struct hb_scene *s, u32 pid, struct hb_sets *out)
 		hb_ivs__add(&out->maybe, b[i].begin, b[i].end);
 		if (b[i].state == HB_BUSY_IDLE)
 			hb_ivs__add(&out->sure, b[i].begin, b[i].end);
-		hb_ivs__add(&out->likely, b[i].state == HB_BUSY_IDLE ? b[i].begin : b[i].likely_until,
-			    b[i].end);
+		if (b[i].likely == HB_BUSY_IDLE)
+			hb_ivs__add(&out->likely, b[i].begin, b[i].end);
 	}
 	hb_sets__join(out);
 }

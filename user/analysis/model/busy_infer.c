@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What a process's device did, from calls alone. Twice through the process's submissions and waits in order
+ * of time: first to learn how long work takes, then to tile the window.
+ *
+ * A wait covers what it waited for: all of the context, a stream, an event's place. A stream's wait also
+ * covers what the same thread submitted before the last read-back on it: a copy of results hangs on the work
+ * that makes them, and the event that orders two streams is not probed by default. Where events are not
+ * recorded, an event's wait is one of two: of all the thread submitted (lag 0), or of what it had submitted
+ * by its wait before (lag 1, an engine that runs a step ahead).
+ */
+#include "analysis/model/busy_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/model/dist.h"
+#include "analysis/model/order.h"
+
+#define BLOCKED_NS 20000 /* shorter waits do not say that there was work */
+#define OPEN_MAX   8192	 /* submissions not known to be done; of more the older half is taken to be */
+
+enum cover { COVER_NOTHING, COVER_ALL, COVER_STREAM, COVER_EVENT };
+
+struct item { /* a call that gives work, waits, or records an event */
+	u64 begin, end, stream, handle;
+	u32 thread, call;
+	u32 key;  /* of work */
+	u8 cover; /* of a wait: enum cover */
+	u8 work, readback, records;
+};
+
+struct infer {
+	const struct hb_timeline *tl;
+	struct hb_busy_row *row;
+	struct hb_costs *costs;
+	struct item *item;
+	u32 n_items, cap_items;
+	struct hb_order *event; /* 2 * item + (0: begin, 1: end of a wait), by time */
+	u32 n_events;
+	u32 *open, n_open;	 /* items submitted and not known to be done, in order */
+	u32 *done, n_done;	 /* those that the last wait was the first to cover; keys for learning */
+	struct hb_map *recorded; /* event handle -> item that recorded it + 1 */
+	u64 *waited;		 /* by thread: end of its last event wait */
+	bool lag;		 /* event waits are for the batch before */
+	bool learning, dirty;	 /* dirty: work from before the window may be under way */
+	u32 depth;		 /* waits that block now */
+	u64 since;		 /* the device was at work, or done, up to here for sure */
+	u64 drain;		 /* when the queue will be empty, likely */
+	bool drain_known;
+	u32 wait_thread, wait_call; /* whose return emptied the queue */
+};
+
+/* ---- collecting ---- */
+
+static bool has(const struct infer *x, const struct hb_tl_call *c, const char *word)
+{
+	const struct hb_window *w = hb_timeline__window(x->tl);
+	const struct hb_probe_row *row = hb_window__probe(w, c->probe);
+
+	return row && strstr(hb_window__string(w, row->name), word);
+}
+
+static u8 cover_of(const struct infer *x, const struct hb_tl_call *c)
+{
+	const struct hb_probe_row *row = hb_window__probe(hb_timeline__window(x->tl), c->probe);
+
+	if (hb_call__is_sync(c)) {
+		if (row && row->handle == HB_HANDLE_EVENT)
+			return COVER_EVENT;
+		return has(x, c, "Device") || has(x, c, "Ctx") || has(x, c, "Context") ? COVER_ALL
+										       : COVER_STREAM;
+	}
+	if (c->op == HB_OP_COPY && (c->copy == HB_COPY_DTOH || c->copy == HB_COPY_UNKNOWN) &&
+	    (hb_call__waited(c) || (c->copy == HB_COPY_DTOH && c->at.end > c->at.begin &&
+				    !has(x, c, "Async") && !has(x, c, "Enqueue"))))
+		return COVER_STREAM;
+	return COVER_NOTHING;
+}
+
+static int add_item(struct infer *x, u32 thread, u32 i, const struct hb_tl_call *c)
+{
+	struct item it = {.begin = c->at.begin,
+			  .end = c->at.end,
+			  .stream = c->stream,
+			  .handle = c->handle,
+			  .thread = thread,
+			  .call = i,
+			  .key = HB_NONE};
+
+	it.work = hb_call__is_work(c);
+	it.cover = cover_of(x, c);
+	it.readback = it.work && c->copy == HB_COPY_DTOH;
+	it.records = c->op == HB_OP_EVENT && c->handle && has(x, c, "EventRecord");
+	if (!it.work && !it.cover && !it.records)
+		return 0;
+	if (it.work) {
+		it.key = hb_costs__key(x->costs, c);
+		if (it.key == HB_NONE)
+			return -ENOMEM;
+	}
+	if (x->n_items == x->cap_items) {
+		u32 cap = x->cap_items * 2 + 256;
+		struct item *p = realloc(x->item, cap * sizeof(*p));
+
+		if (!p)
+			return -ENOMEM;
+		x->item = p;
+		x->cap_items = cap;
+	}
+	x->item[x->n_items++] = it;
+	return 0;
+}
+
+static int collect(struct infer *x, u32 pid)
+{
+	int err = 0;
+
+	for (u32 t = hb_timeline__of_pid(x->tl, pid, HB_NONE); t != HB_NONE && !err;
+	     t = hb_timeline__of_pid(x->tl, pid, t)) {
+		u32 n;
+		const struct hb_tl_call *c = hb_timeline__calls(x->tl, t, &n);
+
+		for (u32 i = 0; i < n && !err; i++)
+			err = add_item(x, t, i, &c[i]);
+	}
+	return err;
+}
+
+static int order(struct infer *x)
+{
+	x->event = malloc((x->n_items * 2 + 1) * sizeof(*x->event));
+	x->open = malloc((OPEN_MAX + 1) * sizeof(*x->open));
+	x->done = malloc((OPEN_MAX + 1) * sizeof(*x->done));
+	x->waited = calloc(hb_timeline__threads(x->tl) + 1, sizeof(*x->waited));
+	if (!x->event || !x->open || !x->done || !x->waited)
+		return -ENOMEM;
+	for (u32 i = 0; i < x->n_items; i++) {
+		const struct item *it = &x->item[i];
+
+		x->event[x->n_events++] = (struct hb_order){.key = it->begin, .item = i * 2};
+		if (it->cover)
+			x->event[x->n_events++] = (struct hb_order){.key = it->end, .item = i * 2 + 1};
+	}
+	return hb_order__sort(x->event, x->n_events);
+}
+
+/* ---- the queue ---- */
+
+static void submit(struct infer *x, u32 i)
+{
+	u64 cost = x->learning ? UINT64_MAX : hb_costs__of(x->costs, x->item[i].key);
+	u64 t = x->item[i].begin;
+
+	if (x->n_open == OPEN_MAX) {
+		memmove(x->open, x->open + OPEN_MAX / 2, OPEN_MAX / 2 * sizeof(*x->open));
+		x->n_open = OPEN_MAX / 2;
+	}
+	if (!x->n_open && !x->dirty) {
+		x->drain = t;
+		x->drain_known = true;
+	}
+	x->open[x->n_open++] = i;
+	x->drain_known &= cost != UINT64_MAX;
+	if (x->drain_known)
+		x->drain = (x->drain > t ? x->drain : t) + cost;
+}
+
+/* The last read-back that this wait's stream carries: what the thread submitted before it is done too. */
+static u32 last_readback(const struct infer *x, const struct item *w)
+{
+	u32 last = 0;
+
+	for (u32 i = 0; i < x->n_open; i++) {
+		const struct item *o = &x->item[x->open[i]];
+
+		if (o->readback && o->stream == w->stream && o->thread == w->thread && o->begin <= w->begin)
+			last = i + 1;
+	}
+	return last;
+}
+
+static bool covers(const struct infer *x, const struct item *w, u32 at, u32 readback)
+{
+	const struct item *o = &x->item[x->open[at]];
+	u64 recorded;
+
+	if (o->begin > w->begin)
+		return false;
+	if (w->cover == COVER_ALL)
+		return true;
+	if (w->cover == COVER_STREAM)
+		return o->stream == w->stream || (o->thread == w->thread && at < readback);
+	if (hb_map__get(x->recorded, w->handle, &recorded))
+		return o->thread == w->thread && o->begin <= x->item[recorded - 1].begin;
+	return o->thread == w->thread && (!x->lag || o->begin < x->waited[w->thread]);
+}
+
+/* Takes what is done out of the open ones; their keys go to x->done. Returns when the first of them was
+ * submitted. */
+static u64 cover(struct infer *x, const struct item *w)
+{
+	u32 kept = 0, readback = w->cover == COVER_STREAM ? last_readback(x, w) : 0;
+	u64 first = UINT64_MAX;
+
+	x->n_done = 0;
+	for (u32 i = 0; i < x->n_open; i++) {
+		if (!covers(x, w, i, readback)) {
+			x->open[kept++] = x->open[i];
+			continue;
+		}
+		if (first == UINT64_MAX)
+			first = x->item[x->open[i]].begin;
+		x->done[x->n_done++] = x->item[x->open[i]].key;
+	}
+	x->n_open = kept;
+	return first;
+}
+
+/* After a wait that blocked what is still open has all its time to come; after another the queue's model
+ * holds. */
+static void redrain(struct infer *x, u64 t, bool blocked)
+{
+	u64 drain = t, modelled = x->drain_known && !blocked ? x->drain : UINT64_MAX;
+
+	x->drain_known = !x->dirty;
+	for (u32 i = 0; i < x->n_open && x->drain_known; i++) {
+		u64 cost = hb_costs__of(x->costs, x->item[x->open[i]].key);
+
+		x->drain_known = cost != UINT64_MAX;
+		drain += x->drain_known ? cost : 0;
+	}
+	x->drain = drain < modelled ? drain : modelled;
+}
+
+/* A wait returned. When it blocked, the device took from where it was known to be at work, or given work, to
+ * here for what is done now. One that did not block, and left work open, does not say when the device was
+ * done. */
+static int wait_done(struct infer *x, const struct item *w)
+{
+	bool blocked = w->end - w->begin >= BLOCKED_NS;
+	u64 first = cover(x, w), from = first > x->since ? first : x->since;
+	int err = 0;
+
+	if (x->learning && blocked && x->n_done && !x->dirty && x->since && from < w->end)
+		err = hb_costs__learn(x->costs, x->done, x->n_done, w->end - from);
+	/* A stream works in order: what came before something of this window is done with it. */
+	if (w->cover == COVER_ALL || x->n_done || (w->cover == COVER_STREAM && !x->n_open))
+		x->dirty = false;
+	x->since = blocked || !x->n_open ? w->end : 0;
+	if (w->cover == COVER_EVENT)
+		x->waited[w->thread] = w->end;
+	if (!x->learning && (x->n_done || blocked))
+		redrain(x, w->end, blocked);
+	x->wait_thread = w->thread;
+	x->wait_call = w->call;
+	return err;
+}
+
+/* ---- lag of event waits ---- */
+
+static u64 median_between(struct infer *x, u64 *gap)
+{
+	u32 n = 0;
+	u64 last = 0;
+
+	for (u32 k = 0; k < x->n_events; k++) {
+		const struct item *w = &x->item[x->event[k].item / 2];
+
+		if (!(x->event[k].item & 1) || w->cover != COVER_EVENT)
+			continue;
+		if (w->end - w->begin < BLOCKED_NS) {
+			last = 0;
+			continue;
+		}
+		if (last)
+			gap[n++] = w->end - last;
+		last = w->end;
+	}
+	return n ? hb_dist__of(gap, n).p50 : 0;
+}
+
+/* Two things tell: a wait that returned at once though work was given just before (it was not for that), and
+ * one that blocked long after the device must have done all from before. Without either: a step ahead, which
+ * claims less. */
+static int find_lag(struct infer *x)
+{
+	u64 *gap = malloc((x->n_items + 1) * sizeof(*gap)), usual, prev = 0, first = 0, last = 0;
+	u32 ahead = 0, not_ahead = 0;
+
+	if (!gap)
+		return -ENOMEM;
+	usual = median_between(x, gap);
+	free(gap);
+	for (u32 k = 0; k < x->n_events && usual; k++) {
+		const struct item *it = &x->item[x->event[k].item / 2];
+
+		if (it->work && !(x->event[k].item & 1)) {
+			first = first ? first : it->begin;
+			last = it->begin;
+		}
+		if (it->cover != COVER_EVENT || !(x->event[k].item & 1))
+			continue;
+		if (first && it->end - it->begin < BLOCKED_NS)
+			ahead += it->begin - last < usual / 4;
+		else if (first && prev && it->end - it->begin >= usual / 2)
+			not_ahead += first - prev >= usual * 2;
+		prev = it->end;
+		first = 0;
+	}
+	x->lag = ahead >= not_ahead;
+	return 0;
+}
+
+/* ---- tiling ---- */
+
+static struct hb_busy_span state_of(const struct infer *x)
+{
+	struct hb_busy_span s = {.state = HB_BUSY_UNKNOWN, .wait = HB_NONE, .thread = HB_NONE};
+
+	if (x->depth) {
+		s.state = HB_BUSY_BUSY;
+	} else if (!x->n_open && !x->dirty) {
+		s.state = HB_BUSY_IDLE;
+		s.wait = x->wait_call;
+		s.thread = x->wait_thread;
+	}
+	s.likely = s.state;
+	return s;
+}
+
+/* The state since the last event holds up to t; what is unknown is cut where the queue likely ran empty. */
+static int advance(struct infer *x, u64 t)
+{
+	struct hb_busy_span s = state_of(x);
+	u64 start = hb_timeline__start(x->tl), end = hb_timeline__end(x->tl);
+	int err = 0;
+
+	t = t < start ? start : t > end ? end : t;
+	if (s.state == HB_BUSY_UNKNOWN && x->drain_known && x->n_open) {
+		s.likely = HB_BUSY_BUSY;
+		err = hb_busy__append(x->row, start, x->drain < t ? x->drain : t, s);
+		s.likely = HB_BUSY_IDLE;
+	}
+	return err ? err : hb_busy__append(x->row, start, t, s);
+}
+
+static int reset(struct infer *x, bool learning)
+{
+	x->learning = learning;
+	x->n_open = 0;
+	x->depth = 0;
+	x->dirty = true;
+	x->since = x->drain = 0;
+	x->drain_known = false;
+	x->wait_call = x->wait_thread = HB_NONE;
+	memset(x->waited, 0, hb_timeline__threads(x->tl) * sizeof(*x->waited));
+	hb_map__free(x->recorded);
+	x->recorded = hb_map__new();
+	return x->recorded ? 0 : -ENOMEM;
+}
+
+static int pass(struct infer *x, bool learning)
+{
+	int err = reset(x, learning);
+
+	for (u32 k = 0; k < x->n_events && !err; k++) {
+		const struct item *it = &x->item[x->event[k].item / 2];
+		bool ends = x->event[k].item & 1, blocks = it->cover && it->end - it->begin >= BLOCKED_NS;
+
+		if (!learning)
+			err = advance(x, x->event[k].key);
+		if (err)
+			break;
+		if (!ends && it->records)
+			err = hb_map__put(x->recorded, it->handle, x->event[k].item / 2 + 1);
+		if (!ends && it->work)
+			submit(x, x->event[k].item / 2);
+		if (!ends)
+			x->depth += blocks;
+		else
+			x->depth -= blocks;
+		if (ends && !err)
+			err = wait_done(x, it);
+	}
+	if (!learning && !err)
+		err = advance(x, hb_timeline__end(x->tl));
+	return err;
+}
+
+int hb_busy__infer(struct hb_busy_row *r, const struct hb_timeline *tl)
+{
+	struct infer x = {.tl = tl, .row = r, .costs = hb_costs__new()};
+	int err = x.costs ? collect(&x, r->pid) : -ENOMEM;
+
+	if (!err)
+		err = order(&x);
+	if (!err)
+		err = find_lag(&x);
+	if (!err)
+		err = pass(&x, true);
+	if (!err)
+		err = hb_costs__solve(x.costs);
+	if (!err)
+		err = pass(&x, false);
+	hb_costs__free(x.costs);
+	hb_map__free(x.recorded);
+	free(x.item);
+	free(x.event);
+	free(x.open);
+	free(x.done);
+	free(x.waited);
+	return err;
+}
