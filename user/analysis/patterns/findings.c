@@ -175,6 +175,14 @@ static u64 median_step(struct hb_draft *d, u64 least)
 	return share;
 }
 
+/* Of a device that mostly waits for work no time is to be saved on it. */
+static u64 busy_share(const struct hb_draft *d)
+{
+	const struct hb_device *v = d->s->dev ? hb_devices__at(d->s->dev, d->f.device) : NULL;
+
+	return v ? hb_share(v->busy, v->end - v->begin) : 0;
+}
+
 static bool passes(struct hb_draft *d, const struct hb_thresholds *t)
 {
 #define GATE(key) hb_thresholds__value(t, &hb_pattern_gates, key)
@@ -185,7 +193,8 @@ static bool passes(struct hb_draft *d, const struct hb_thresholds *t)
 		return true;
 	if (hb_share(f->delay_ns, wall) >= GATE("delay_share") && f->delay_ns)
 		return true;
-	if (hb_share(f->device_ns, wall) >= GATE("device_share") && f->device_ns)
+	if (hb_share(f->device_ns, wall) >= GATE("device_share") && f->device_ns &&
+	    busy_share(d) >= GATE("device_busy"))
 		return true;
 	if (f->n_worst && f->worst[0].exposed_likely >= event && f->worst[0].exposed_likely)
 		return true;
@@ -198,12 +207,17 @@ static bool passes(struct hb_draft *d, const struct hb_thresholds *t)
 static void below_gate(struct hb_findings *f, const struct hb_draft *d, const struct hb_thresholds *t)
 {
 	bool device = d->f.device_ns > 0, delay = !device && d->f.delay_ns > d->f.exposed_likely;
-	u32 i = device ? HB_GATE_DEVICE : delay ? HB_GATE_DELAY : HB_GATE_EXPOSED;
+	bool idle_device =
+	    device && busy_share(d) < hb_thresholds__value(t, &hb_pattern_gates, "device_busy");
+	u32 i = idle_device ? HB_GATE_BUSY
+		: device    ? HB_GATE_DEVICE
+		: delay	    ? HB_GATE_DELAY
+			    : HB_GATE_EXPOSED;
 	const struct hb_param *p = &hb_pattern_gates.params[i];
 	struct hb_ruled_out r = {
 	    .pattern = d->f.pattern,
 	    .measure = {.param = p,
-			.value = hb_share(cost(&d->f), d->s->wall),
+			.value = idle_device ? busy_share(d) : hb_share(cost(&d->f), d->s->wall),
 			.threshold = hb_thresholds__value(t, &hb_pattern_gates, p->key)},
 	};
 

@@ -13,6 +13,8 @@ static const struct hb_param params[] = {
 		       "or when it held requests up for so much of the window"},
     [HB_GATE_DEVICE] = {"device_share", HB_UNIT_SHARE, 10000,
 			"or when so much of the window's device time could be saved"},
+    [HB_GATE_BUSY] = {"device_busy", HB_UNIT_SHARE, 500000,
+		      "which counts on devices that are busy for at least so much of their time"},
     [HB_GATE_COVERED] =
 	{"covered_share", HB_UNIT_SHARE, 500000,
 	 "a finding is an effect when causes of lower rank cover so much of its exposed time"},

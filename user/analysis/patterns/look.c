@@ -260,15 +260,25 @@ int hb_draft__add(struct hb_draft *d, const struct hb_case *c)
 	return keep(d, c, &x);
 }
 
-int hb_draft__add_idle(struct hb_draft *d, const struct hb_case *c, u64 begin, u64 end, bool sure)
+int hb_draft__add_idle(struct hb_draft *d, const struct hb_case *c, const struct hb_ivs *sure,
+		       const struct hb_ivs *maybe)
 {
-	u64 n = end > begin ? end - begin : 0;
-	struct hb_instance x = {.exposed_min = sure ? n : 0, .exposed_likely = n, .exposed_max = n};
+	struct hb_instance x = {0};
 
-	if (sure)
-		hb_ivs__add(&d->idle.sure, begin, end);
-	hb_ivs__add(&d->idle.likely, begin, end);
-	hb_ivs__add(&d->idle.maybe, begin, end);
+	if (sure) {
+		x.exposed_min = hb_ivs__within(sure, c->begin, c->end);
+		hb_ivs__cut(sure, c->begin, c->end, &d->idle.sure);
+	}
+	if (maybe) {
+		x.exposed_max = hb_ivs__within(maybe, c->begin, c->end);
+		hb_ivs__cut(maybe, c->begin, c->end, &d->idle.likely);
+		hb_ivs__cut(maybe, c->begin, c->end, &d->idle.maybe);
+	} else {
+		x.exposed_max = c->end - c->begin;
+		hb_ivs__add(&d->idle.likely, c->begin, c->end);
+		hb_ivs__add(&d->idle.maybe, c->begin, c->end);
+	}
+	x.exposed_likely = x.exposed_max;
 	return keep(d, c, &x);
 }
 

@@ -96,8 +96,11 @@ struct hb_case {
 struct hb_draft *hb_look__find(struct hb_look *l, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* An occurrence: exposed is what of it the thread is to blame for. 0 or -ENOMEM. */
 int hb_draft__add(struct hb_draft *d, const struct hb_case *c);
-/* The same with its idle time told by the caller: [begin, end) that is idle for sure, or maybe. */
-int hb_draft__add_idle(struct hb_draft *d, const struct hb_case *c, u64 begin, u64 end, bool sure);
+/* The same with its idle time told by the caller: what of it lies in these sets. NULL: none for sure, maybe
+ * all of it.
+ */
+int hb_draft__add_idle(struct hb_draft *d, const struct hb_case *c, const struct hb_ivs *sure,
+		       const struct hb_ivs *maybe);
 /* An occurrence that delays requests, whatever the device does. */
 int hb_draft__add_delay(struct hb_draft *d, const struct hb_case *c);
 /* One that costs device time: so much could be saved. */
@@ -123,6 +126,9 @@ u64 hb_scene__step_time(const struct hb_scene *s, u32 pid);
 u32 hb_scene__next_work(const struct hb_scene *s, u32 thread, u64 t);
 /* Begin of that call; the window's end when there is none. */
 u64 hb_scene__next_work_at(const struct hb_scene *s, u32 thread, u64 t);
+/* Is this moment past the process's warm-up: started `warm` ns ago, or `steps` steps of it in this window
+ * before? */
+bool hb_scene__steady(const struct hb_scene *s, u32 pid, u64 t, u64 warm, u64 steps);
 /* The name of a call's function. */
 const char *hb_scene__call_name(const struct hb_scene *s, const struct hb_tl_call *c);
 /* A process from which another descends. */

@@ -71,9 +71,9 @@ static bool is_message(const struct hb_tl_sleep *z)
 }
 
 static const struct hb_frame_rule kv[] = {
-    {"*", "*allocate*"},       {"*", "*kv_*"},	       {"*", "*_kv"}, {"*", "*KV*"},
-    {"*", "*lookup*"},	       {"*", "*prefetch*"},    {"*kv*", "*"}, {"*connector*", "*"},
-    {"*", "*matched_tokens*"}, {"*", "*block_table*"}, {NULL, NULL},
+    {"*", "*allocate*"},    {"*", "*kv_*"},	 {"*", "*_kv"},	       {"*", "*KV*"},
+    {"*", "*lookup*"},	    {"*", "*prefetch*"}, {"*connector*", "*"}, {"*", "*matched_tokens*"},
+    {"*", "*block_table*"}, {NULL, NULL},
 };
 
 bool hb_rpc__is_kv(const struct hb_scene *s, u32 pid, const struct hb_rpc *r)
