@@ -110,7 +110,8 @@ static void put_copy(struct hb_json *j, const struct hb_copies *c)
 		if (c->dur.total)
 			hb_json__kreal(j, "gb_per_s", (double)c->bytes / (double)c->dur.total, 6);
 	}
-	if (c->src || c->dst)
+	/* ROCm tells Host of either kind of memory: then it is not known. */
+	if (hb_copies__pageable(c) || (c->src && c->dst))
 		hb_json__kbool(j, "pageable", hb_copies__pageable(c));
 	hb_json__ku64(j, "linked", c->linked);
 	hb_json__ku64(j, "blocked_ns", c->blocked_ns);
