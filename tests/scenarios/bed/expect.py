@@ -3,6 +3,7 @@
 from . import spans
 
 TOLERANCE = 0.15
+PERIOD_NS = 10**9 // 99  # of CPU samples
 
 
 def near(seen, true, what, tolerance=TOLERANCE):
@@ -22,7 +23,7 @@ def sleeps_fill(recording, role, kind, **fields):
     planted = truth.spans(kind)
     inside = spans.common(spans.of(mine), planted)
     near(spans.total(inside), spans.total(planted), f"sleeps of {role} within its spans '{kind}'")
-    return [r for r in mine if spans.common(spans.of([r]), planted)]
+    return spans.beginning_in(mine, planted)
 
 
 def woken_by(recording, records, role):
@@ -38,6 +39,18 @@ def stacks_name(records, function):
     weigh = lambda r: r.get("dur") or r.get("weight_ns") or 1
     named = sum(weigh(r) for r in records if any(f["f"].split(".")[-1] == function for f in r.get("stack", ())))
     assert records and named >= 0.9 * sum(map(weigh, records)), (function, [r.get("stack") for r in records[:3]])
+
+
+def samples_fill(recording, tid, function, true):
+    """CPU samples of a thread under a Python function are as long as that. On virtual machines ticks are missed."""
+    mine = [r for r in recording.window.of("sample", tid=tid)
+            if any(f["f"].split(".")[-1] == function for f in r.get("stack", ()))]
+    seen = sum(r["weight_ns"] for r in mine)
+    missed = sum(r["count"] for r in recording.window.loss["rows"] if (r["cause"], r.get("of")) == ("missed", "sample"))
+    low, high = (1 - TOLERANCE) * true, (1 + TOLERANCE) * true
+    assert seen <= high and seen + missed * PERIOD_NS >= low, \
+        f"samples in {function}: {seen:,} ns, {missed} ticks missed; the truth is {true:,}"
+    assert seen > 0.3 * true
 
 
 def hidden(recording, kind="cause"):

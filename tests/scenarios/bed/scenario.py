@@ -3,27 +3,29 @@
 import contextlib
 import dataclasses
 
+COSTS = "kernel layer_1ms 1000000\nkernel layer_100us 100000\nkernel tiny_5us 5000\n"  # device time by the kernel's name
+
 
 @dataclasses.dataclass(frozen=True)
 class Scenario:
     """program: a file of work/ (Python, or the name of a C program) and what is common to both sides' arguments."""
     name: str
-    what: str			  # one sentence: the cause
-    patterns: tuple		  # ids of the catalog, any of which may be named first
+    what: str  # one sentence: the cause
+    patterns: tuple  # ids of the catalog, any of which may be named first
     program: tuple
-    shows: object		  # shows(cause: Recording): demands that the planted cause is in the records
-    healthy: object		  # healthy(twin: Recording, cause: Recording): demands that the twin differs in just that
-    cause: tuple = ()		  # further arguments
+    shows: object  # shows(cause: Recording): demands that the planted cause is in the records
+    healthy: object  # healthy(twin: Recording, cause: Recording): demands that the twin differs in just that
+    cause: tuple = ()  # further arguments
     twin: tuple = ()
-    seconds: int = 4		  # of the window
-    trace: tuple = ()		  # further arguments of `trace`
-    costs: str = ""		  # rows of HB_SIM_COSTS
+    seconds: int = 4  # of the window
+    trace: tuple = ()  # further arguments of `trace`
+    costs: str = ""  # further rows of HB_SIM_COSTS
     env: dict = dataclasses.field(default_factory=dict)
-    exposed: object = None	  # exposed(truth): ns; default: that of the spans "cause"
-    blamed: tuple = ()		  # roles of threads of which the finding must name one: waker or holder
-    around: object = contextlib.nullcontext
-    impossible: object = None	  # impossible(): why it cannot be planted here, or None
-    pending: str = ""		  # why `analyze` cannot name it yet
+    exposed: object = None  # exposed(truth): ns; default: that of the spans "cause"
+    blamed: tuple = ()  # roles of threads of which the finding must name one: waker or holder
+    around: object = contextlib.nullcontext  # around(side): context in which it runs
+    impossible: object = None  # impossible(): why it cannot be planted here, or None
+    pending: str = ""  # why `analyze` cannot name it yet
 
     def __str__(self):
         return self.name

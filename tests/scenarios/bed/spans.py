@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Stretches of time, as lists of (begin, end)."""
+import bisect
 
 
 def union(spans):
@@ -42,6 +43,17 @@ def without(left, right):
         edges = max(edges, b)
     gaps.append((edges, max(edges, left[-1][1])))
     return common(left, gaps)
+
+
+def beginning_in(records, where):
+    """Records that begin in one of the stretches."""
+    where = union(where)
+    begins, out = [a for a, _ in where], []
+    for r in records:
+        i = bisect.bisect(begins, r["ts"]) - 1
+        if i >= 0 and r["ts"] < where[i][1]:
+            out.append(r)
+    return out
 
 
 def of(records):

@@ -3,7 +3,6 @@
 
 The service needs 20 ms of CPU and waits 330 ms for its own lock, which a thread that evicts blocks holds.
     --queued    the same call while 400 ms of device work are queued: nobody waits for it"""
-import os
 import socket
 import sys
 import threading
@@ -43,14 +42,11 @@ class Pool:
 
 
 def serve(connection):
-    planted.begin()
     planted.thread("kv-server")
     pool = Pool()
     while connection.recv(64):
         pool.take()
         connection.send(b"blocks")
-    planted.leave()
-    return 0
 
 
 class KvClient:
@@ -64,7 +60,6 @@ class KvClient:
 
 
 def engine(kv, queued):
-    planted.begin()
     planted.thread("dispatch")
     device = Device()
     planted.ready()
@@ -79,16 +74,21 @@ def engine(kv, queued):
         device.mark()
         device.wait_for_marks(left=1)
     device.wait()
-    planted.leave()
+
+
+def serve_alone(ours, theirs):
+    ours.close()
+    serve(theirs)
 
 
 def main():
+    planted.begin()
     ours, theirs = socket.socketpair(socket.AF_UNIX)
-    if os.fork() == 0:
-        ours.close()
-        os._exit(serve(theirs))
+    planted.child(serve_alone, ours, theirs)
     theirs.close()
     engine(KvClient(ours), "--queued" in sys.argv)
+    ours.close()
+    planted.leave()
 
 
 if __name__ == "__main__":

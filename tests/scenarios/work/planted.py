@@ -4,6 +4,7 @@
 A workload runs until SIGTERM and then leaves what it knows in HB_PLANTED, one JSON object a line. Nothing is written while it
 runs, so that keeping the truth costs no system call."""
 import contextlib
+import ctypes  # noqa: F401 (for workloads)
 import json
 import os
 import signal
@@ -16,7 +17,7 @@ from mini_llm.base import PR_SET_NAME, libc  # noqa: E402
 from mini_llm.gpu import D2H, H2D, Gpu  # noqa: E402,F401
 
 now = time.monotonic_ns
-_rows, _stop = [], threading.Event()
+_rows, _children, _stop = [], [], threading.Event()
 
 
 def running():
@@ -32,11 +33,25 @@ def ready():
     print("ready", flush=True)
 
 
+def child(function, *args):
+    """A process of the engine, which begins and leaves by itself; the signal to end comes to all of them."""
+    pid = os.fork()
+    if pid == 0:
+        _children.clear()
+        begin()
+        function(*args)
+        leave()
+        os._exit(0)
+    _children.append(pid)
+
+
 def leave():
-    """Writes the truth of this process; to be called last."""
+    """Writes the truth of this process and waits for its children; to be called last."""
     with open(os.path.join(os.environ["HB_PLANTED"], "%d.jsonl" % os.getpid()), "w", encoding="utf-8") as f:
         for row in _rows:
             f.write(json.dumps(row) + "\n")
+    for pid in _children:
+        os.waitpid(pid, 0)
 
 
 def thread(role):
@@ -52,11 +67,11 @@ def note(kind, begin_ns, end_ns, **more):
 
 @contextlib.contextmanager
 def span(kind, **more):
-    t = now()
+    t, ran = now(), time.thread_time_ns()
     try:
         yield
     finally:
-        note(kind, t, now(), **more)
+        note(kind, t, now(), cpu=time.thread_time_ns() - ran, **more)
 
 
 def work(seconds):
