@@ -122,6 +122,20 @@ static void sum_up(struct hb_draft *d)
 	d->oom |= hb_sets__oom(&d->idle) || hb_sets__oom(&d->sampled) || d->spans.oom;
 }
 
+/* Who waited for whom in the worst one. */
+static void add_chain(struct hb_draft *d)
+{
+	struct hb_finding *f = &d->f;
+	const struct hb_instance *x = &f->worst[0];
+	u32 thread = f->n_worst && x->thread ? hb_timeline__by_tid(d->s->tl, x->thread->tid) : HB_NONE;
+
+	if (thread == HB_NONE || d->samples)
+		return;
+	f->n_hops = hb_wake__chain(d->s->wk, thread, x->begin, x->end, f->hop, HB_HOPS);
+	if (f->n_hops)
+		hb_wake__chain_text(d->s->wk, f->hop, f->n_hops, f->chain, sizeof(f->chain));
+}
+
 static void judge(struct hb_draft *d, const struct hb_thresholds *t)
 {
 	struct hb_finding *f = &d->f;
@@ -378,6 +392,8 @@ void hb_findings__finish(struct hb_findings *f, const struct hb_scene *s, const 
 	link_causes(f, t);
 	if (f->n)
 		qsort(f->draft, f->n, sizeof(*f->draft), cmp_findings);
-	for (u32 i = 0; i < f->n; i++)
+	for (u32 i = 0; i < f->n; i++) {
+		add_chain(f->draft[i]);
 		f->oom |= f->draft[i]->oom;
+	}
 }

@@ -3,8 +3,9 @@
 #include <errno.h>
 
 #include "analysis/patterns/pattern.h"
+#include "base/text.h"
 
-enum { GAP_SHARE, HOST_SHARE, ON_CPU, QUEUE, GAP };
+enum { GAP_SHARE, HOST_SHARE, ON_CPU, QUEUE, GAP, MISSING };
 
 static const struct hb_param params[] = {
     [GAP_SHARE] = {"gap_share", HB_UNIT_SHARE, 150000,
@@ -17,6 +18,8 @@ static const struct hb_param params[] = {
     [QUEUE] = {"queue", HB_UNIT_COUNT, 1,
 	       "median number of operations launched and not begun, at a launch, at most"},
     [GAP] = {"gap", HB_UNIT_NS, 20000, "without device records: shorter idle times do not count"},
+    [MISSING] = {"missing_share", HB_UNIT_SHARE, 500000,
+		 "of the gaps' time in which the device's records must be incomplete: then nothing is said"},
     {0},
 };
 
@@ -73,6 +76,16 @@ static int by_device(struct hb_look *l, const struct hb_device *v)
 	const struct hb_gap_sum *m = &v->gaps[HB_GAP_MACRO];
 	u64 host, running, seen = m->ns - m->missing_ns;
 	struct hb_draft *d;
+	char text[32];
+
+	if (hb_share(m->missing_ns, m->ns) >= hb_look__param(l, MISSING)) {
+		hb_look__unchecked(
+		    l, HB_NEED_DEVICE,
+		    "device activity missing: %s of gaps end by work that was launched at once and began "
+		    "late: the device was busy with what is not in the window",
+		    hb_text__ns(text, sizeof(text), m->missing_ns));
+		return 0;
+	}
 
 	hb_look__subject(l);
 	host_parts(l->s, v, &host, &running);

@@ -18,7 +18,7 @@
 
 #include <stdio.h>
 
-#include "analysis/model/model.h"
+#include "analysis/model/wake.h"
 #include "base/error.h"
 #include "base/intervals.h"
 #include "window/window.h"
@@ -177,8 +177,11 @@ struct hb_finding {
 	const char *why;			/* the confidence, in words; NULL when high */
 	struct hb_instance worst[HB_INSTANCES]; /* by exposed time, then length */
 	u32 n_worst;
-	const struct hb_proc_stat *proc;	/* NULL: several, or a device */
-	u32 device;				/* UINT32_MAX: none */
+	struct hb_hop hop[HB_HOPS];	 /* who waited for whom in the worst instance, its own thread first */
+	u32 n_hops;			 /* 0: it did not wait */
+	char chain[384];		 /* the same in words; "" */
+	const struct hb_proc_stat *proc; /* NULL: several, or a device */
+	u32 device;			 /* UINT32_MAX: none */
 	struct hb_measure measure[HB_MEASURES]; /* the rule's numbers */
 	u32 n_measures;
 	const struct hb_ivs *exposed; /* the idle time itself, known and possible */
@@ -202,7 +205,7 @@ struct hb_host;
 struct hb_patterns_input {
 	struct hb_window *window;
 	const struct hb_model *model;
-	struct hb_host *host;
+	const struct hb_host *host;
 	const struct hb_devices *devices; /* NULL: without device records */
 };
 
