@@ -56,7 +56,8 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .args_doc = "TRACE.json[.gz]",
-    .doc = "Makes a window of a trace that PyTorch's profiler (Kineto) or Chrome's tracing wrote; - is the standard "
+    .doc = "Makes a window of a trace that PyTorch's profiler (Kineto) or Chrome's tracing wrote; - is the "
+	   "standard "
 	   "input. Needs no root.\vWhat becomes what, and what is left out: docs/import.md.",
 };
 
@@ -66,17 +67,20 @@ static void say(const struct args *a, const struct hb_import_stats *s)
 
 	printf("%s: %s rows, %s\n", a->file, hb_text__count(rows, sizeof(rows), s->rows),
 	       hb_text__bytes(bytes, sizeof(bytes), s->bytes));
-	printf("%s: %s; %s calls, %llu kernels, %llu copies, %llu memsets, %llu syncs, %s operators and annotations, "
-	       "%s Python calls\n",
-	       a->output, hb_text__ns(span, sizeof(span), s->end_ns - s->start_ns),
-	       hb_text__count(calls, sizeof(calls), s->calls),
-	       (unsigned long long)s->device[HB_DEVKIND_KERNEL], (unsigned long long)s->device[HB_DEVKIND_MEMCPY],
-	       (unsigned long long)s->device[HB_DEVKIND_MEMSET], (unsigned long long)s->device[HB_DEVKIND_SYNC],
-	       hb_text__count(ops, sizeof(ops), s->ops), hb_text__count(python, sizeof(python), s->python));
+	printf(
+	    "%s: %s; %s calls, %llu kernels, %llu copies, %llu memsets, %llu syncs, %s operators and "
+	    "annotations, "
+	    "%s Python calls\n",
+	    a->output, hb_text__ns(span, sizeof(span), s->end_ns - s->start_ns),
+	    hb_text__count(calls, sizeof(calls), s->calls), (unsigned long long)s->device[HB_DEVKIND_KERNEL],
+	    (unsigned long long)s->device[HB_DEVKIND_MEMCPY],
+	    (unsigned long long)s->device[HB_DEVKIND_MEMSET], (unsigned long long)s->device[HB_DEVKIND_SYNC],
+	    hb_text__count(ops, sizeof(ops), s->ops), hb_text__count(python, sizeof(python), s->python));
 	if (s->cut)
 		hb_warn("%s is cut off: what came before is in the window", a->file);
 	if (s->odd)
-		hb_warn("%llu rows are odd; `herschel-bpf report %s` says how", (unsigned long long)s->odd, a->output);
+		hb_warn("%llu rows are odd; `herschel-bpf report %s` says how", (unsigned long long)s->odd,
+			a->output);
 }
 
 static int run(int argc, char **argv)

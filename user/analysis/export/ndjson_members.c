@@ -225,6 +225,8 @@ static void emit_stream(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64
 {
 	u8 cls = v ? 0 : row_of(c)->cls;
 
+	if (((const struct hb_rec_accel *)c->r->data)->flags & HB_AFLAG_NO_STREAM)
+		return;
 	if (v || cls == HB_CLASS_LAUNCH || cls == HB_CLASS_GRAPH || cls == HB_CLASS_COLLECTIVE)
 		emit_hex(c, i, v);
 }

@@ -143,7 +143,7 @@ static void accel(struct hb_pf *p, const struct hb_pf_event *ev, const void *rec
 		note_three(p, "grid", a->gx, a->gy, a->gz);
 	if (a->bx)
 		note_three(p, "block", a->bx, a->by, a->bz);
-	if (a->stream || has_stream(row))
+	if (a->stream || (has_stream(row) && !(a->flags & HB_AFLAG_NO_STREAM)))
 		note_int(p, "stream", NOTE_POINTER, a->stream);
 	if (a->handle)
 		note_int(p, hb_word(HB_WORDS_HANDLE, row->handle), NOTE_POINTER, a->handle);

@@ -44,9 +44,9 @@ static const char *guess(const char *name, enum hb_layer layer)
 {
 	static const struct {
 		const char *prefix, *api;
-	} apis[] = {{"cuda", "cuda-runtime"}, {"cublas", "cublas"}, {"cu", "cuda-driver"}, {"hip", "hip"},
-		    {"nccl", "nccl"},	      {"ze", "level-zero"}, {"ur", "level-zero"}, {"cl", "opencl"},
-		    {"acl", "ascend"}};
+	} apis[] = {{"cuda", "cuda-runtime"}, {"cublas", "cublas"}, {"cu", "cuda-driver"},
+		    {"hip", "hip"},	      {"nccl", "nccl"},	    {"ze", "level-zero"},
+		    {"ur", "level-zero"},     {"cl", "opencl"},	    {"acl", "ascend"}};
 
 	for (size_t i = 0; i < sizeof(apis) / sizeof(*apis); i++) {
 		size_t n = strlen(apis[i].prefix);
@@ -65,8 +65,9 @@ void hb_api__find(const char *symbol, enum hb_layer layer, char *base, size_t si
 	while (!row && cut_suffix(base))
 		row = find(base);
 	if (row) {
-		*a = (struct hb_api){row->api, number(HB_WORDS_CLASS, row->cls), number(HB_WORDS_LAYER, row->layer),
-				     number(HB_WORDS_HANDLE, row->handle)};
+		*a =
+		    (struct hb_api){row->api, number(HB_WORDS_CLASS, row->cls),
+				    number(HB_WORDS_LAYER, row->layer), number(HB_WORDS_HANDLE, row->handle)};
 		return;
 	}
 	*a = (struct hb_api){.api = guess(base, layer), .layer = (u8)layer};

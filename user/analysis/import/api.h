@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What a call is, by its name: the words of the probe tables, which are turned into hb_api_names at build time. */
+/* What a call is, by its name: the words of the probe tables, which are turned into hb_api_names at build
+ * time. */
 #ifndef HB_IMPORT_API_H
 #define HB_IMPORT_API_H
 
@@ -16,8 +17,9 @@ struct hb_api {
 	u8 cls, layer, handle;
 };
 
-/* Fills *a for a function, and into `base` (>= 2 bytes) its name without the suffix of a version. A name that no table has
- * is of class `other`, and of the API that its first letters tell, in the layer that the trace put it into. */
+/* Fills *a for a function, and into `base` (>= 2 bytes) its name without the suffix of a version. A name that
+ * no table has is of class `other`, and of the API that its first letters tell, in the layer that the trace
+ * put it into. */
 void hb_api__find(const char *symbol, enum hb_layer layer, char *base, size_t size, struct hb_api *a);
 
 #endif

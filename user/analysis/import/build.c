@@ -55,8 +55,8 @@ static int end_row(struct hb_build *b)
 	return b->err ? STOP : GO;
 }
 
-/* A value of the row is at its own depth 1, an argument at 2; what is deeper belongs to a list that is kept, or to
- * nobody. */
+/* A value of the row is at its own depth 1, an argument at 2; what is deeper belongs to a list that is kept,
+ * or to nobody. */
 static u32 depth_in_row(const struct hb_build *b)
 {
 	return b->depth - b->rows_depth;
@@ -157,8 +157,8 @@ static void head_key(struct hb_build *b, const char *s, size_t n)
 static void head_deeper(struct hb_build *b)
 {
 	if (b->depth <= 4) /* in a list the path is the list's */
-		b->path_at[b->depth] = b->depth > 1 && !b->is_map[b->depth - 1] ? b->path_at[b->depth - 1]
-										 : strlen(b->path);
+		b->path_at[b->depth] =
+		    b->depth > 1 && !b->is_map[b->depth - 1] ? b->path_at[b->depth - 1] : strlen(b->path);
 	if (b->depth == 2)
 		b->item = 0;
 }
@@ -225,7 +225,8 @@ static int on_key(void *ctx, const unsigned char *key, size_t n)
 	}
 	depth = depth_in_row(b);
 	if (!b->in_list)
-		b->col = depth == 1 || (depth == 2 && b->in_args) ? hb_row__column(k, depth == 2) : HB_COL_NONE;
+		b->col =
+		    depth == 1 || (depth == 2 && b->in_args) ? hb_row__column(k, depth == 2) : HB_COL_NONE;
 	return GO;
 }
 
@@ -275,7 +276,8 @@ static int on_map_end(void *ctx)
 static int on_list(void *ctx)
 {
 	struct hb_build *b = ctx;
-	bool rows = !b->rows_depth && (b->depth == 0 || (b->depth == 1 && strcmp(b->path, "traceEvents") == 0));
+	bool rows =
+	    !b->rows_depth && (b->depth == 0 || (b->depth == 1 && strcmp(b->path, "traceEvents") == 0));
 
 	if (deeper(b, false) == STOP)
 		return STOP;

@@ -16,13 +16,13 @@ struct hb_build {
 	const struct hb_parse_sink *sink;
 	struct hb_parse_stats *st;
 	yajl_handle h;
-	u64 base;	/* of the bytes that the parser has now: position of their first in the JSON */
-	u64 unit;	/* position where the row, or member beside the rows, begins that is being read */
+	u64 base; /* of the bytes that the parser has now: position of their first in the JSON */
+	u64 unit; /* position where the row, or member beside the rows, begins that is being read */
 	enum hb_place place;
-	bool bare;	/* the JSON is a list of rows, no object with one */
-	bool done;	/* its outermost brace is closed */
-	bool deep;	/* stopped: deeper than HB_BUILD_DEPTH */
-	int err;	/* of the sink or of memory: stop */
+	bool bare; /* the JSON is a list of rows, no object with one */
+	bool done; /* its outermost brace is closed */
+	bool deep; /* stopped: deeper than HB_BUILD_DEPTH */
+	int err;   /* of the sink or of memory: stop */
 	u32 depth;
 	u32 rows_depth; /* of the brackets around the rows; 0: not in them */
 	bool is_map[HB_BUILD_DEPTH + 1];

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-#define TIME_MOST (1LL << 61) /* ns: sums of two stay in 64 bits */
-#define OPEN_MOST  4096	      /* rows begun and not ended */
+#define TIME_MOST  (1LL << 61) /* ns: sums of two stay in 64 bits */
+#define OPEN_MOST  4096	       /* rows begun and not ended */
 #define N_ELEMS(a) (sizeof(a) / sizeof(*(a)))
 
 enum what { CALL, DEVICE, OP, PYTHON, NOTHING };
@@ -85,14 +85,16 @@ static u8 copy_kind(const struct hb_row *r)
 	return d < N_ELEMS(numbers) && numbers[d] ? numbers[d] : v < 256 ? (u8)v : 0;
 }
 
-static int make_call(struct hb_convert *c, const struct hb_row *r, enum hb_layer layer, u32 name, struct hb_item *i)
+static int make_call(struct hb_convert *c, const struct hb_row *r, enum hb_layer layer, u32 name,
+		     struct hb_item *i)
 {
 	struct hb_rec_accel *a = (void *)i->data;
 	const struct hb_cell *grid = &r->cell[HB_ARG_GRID], *block = &r->cell[HB_ARG_BLOCK];
 	s64 ret;
 
 	hb_item__init(i, HB_TYPE_accel);
-	a->probe = hb_names__probe(c->names, name, layer, hb_row__text(r, HB_ARG_API), hb_row__text(r, HB_ARG_CLASS));
+	a->probe = hb_names__probe(c->names, name, layer, hb_row__text(r, HB_ARG_API),
+				   hb_row__text(r, HB_ARG_CLASS));
 	if (!a->probe)
 		return -ENOMEM;
 	a->correlation = hb_row__u64(r, HB_ARG_CORRELATION);
@@ -100,7 +102,7 @@ static int make_call(struct hb_convert *c, const struct hb_row *r, enum hb_layer
 	a->gx = grid->list[0], a->gy = grid->list[1], a->gz = grid->list[2];
 	a->bx = to_u16(block->list[0]), a->by = to_u16(block->list[1]), a->bz = to_u16(block->list[2]);
 	a->shm = hb_row__u32(r, HB_ARG_SHM);
-	a->flags = HB_AFLAG_TIMED;
+	a->flags = HB_AFLAG_TIMED | HB_AFLAG_NO_STREAM; /* its device rows have it */
 	if (hb_names__class(c->names, a->probe) == HB_CLASS_COPY)
 		a->kind = copy_kind(r);
 	if (hb_row__int(r, HB_ARG_RET, &ret)) {
@@ -219,7 +221,7 @@ static bool time_of(const struct hb_row *r, enum hb_col c, s64 *ns)
 	const struct hb_cell *cell = &r->cell[c];
 
 	return (cell->kind == HB_CELL_NUMBER || cell->kind == HB_CELL_STRING) &&
-	       hb_text__decimal(cell->text, 3, ns) && *ns < TIME_MOST && *ns > -TIME_MOST;
+	       hb_text__decimal(cell->text, 3, ns) && *ns<TIME_MOST && * ns> - TIME_MOST;
 }
 
 static u32 name_of(struct hb_convert *c, const struct hb_row *r)
@@ -243,12 +245,13 @@ static const struct category *call_of_ours(const struct category *cat, const str
 	static const struct category library = {"", CALL, HB_LAYER_LIBRARY};
 
 	return cat->what == OP && cat->kind == HB_OPKIND_ANNOTATION && r->cell[HB_ARG_API].kind &&
-			       r->cell[HB_ARG_CLASS].kind
+		       r->cell[HB_ARG_CLASS].kind
 		   ? &library
 		   : cat;
 }
 
-/* The time of a device's queue is kept where it can be one on the same clock: not after the begin, and not long before. */
+/* The time of a device's queue is kept where it can be one on the same clock: not after the begin, and not
+ * long before. */
 static void set_queued(const struct hb_row *r, struct hb_item *i)
 {
 	struct hb_rec_device *d = (void *)i->data;

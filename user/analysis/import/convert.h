@@ -10,11 +10,11 @@
 /* Rows that are used with a guess, or not at all. */
 #define HB_ODDS(O)                                                                                           \
 	O(TIME, "without a time that can be read: not used")                                                 \
-	O(LENGTH, "without a length, or with a negative one: used as if they had none")                     \
-	O(NAME, "without a name: called \"?\"")                                                             \
-	O(PLACE, "without process or thread: used as if they were of process 0")                            \
+	O(LENGTH, "without a length, or with a negative one: used as if they had none")                      \
+	O(NAME, "without a name: called \"?\"")                                                              \
+	O(PLACE, "without process or thread: used as if they were of process 0")                             \
 	O(KIND, "without a kind (\"ph\"): not used")                                                         \
-	O(END, "that are the end of nothing: not used")                                                     \
+	O(END, "that are the end of nothing: not used")                                                      \
 	O(OPEN, "that begin and do not end: used as if they went on until the last one")
 enum hb_odd {
 #define HB_ODD(id, text) HB_ODD_##id,

@@ -124,7 +124,8 @@ u32 hb_frames__at(struct hb_frames *f, u32 thread, s64 moment)
 	return t->n ? t->open[t->n - 1].node : 0;
 }
 
-int hb_frames__write(struct hb_frames *f, u32 stack, u32 pid, const struct hb_names *n, struct hb_window_writer *w)
+int hb_frames__write(struct hb_frames *f, u32 stack, u32 pid, const struct hb_names *n,
+		     struct hb_window_writer *w)
 {
 	u32 locs[DEEP], depth = 0;
 	bool fresh = false;

@@ -44,9 +44,9 @@ static int make(struct import *i)
 	const char *slash = strrchr(i->o->output, '/');
 	struct hb_convert *c = &i->convert;
 
-	i->folder = !slash		     ? strdup(".")
+	i->folder = !slash		    ? strdup(".")
 		    : slash == i->o->output ? strdup("/")
-					     : strndup(i->o->output, (size_t)(slash - i->o->output));
+					    : strndup(i->o->output, (size_t)(slash - i->o->output));
 	i->memory = i->o->memory ? i->o->memory : MEMORY;
 	c->e = i->e;
 	c->names = hb_names__new();
@@ -61,14 +61,15 @@ static int judge(const struct import *i)
 	if (!i->parse.bytes)
 		return hb_error__set(i->e, HB_EXIT_FAILED, -EINVAL, "%s is empty", i->o->path);
 	if (!i->parse.found || (!i->parse.rows && i->parse.broken))
-		return hb_error__set(i->e, HB_EXIT_FAILED, -EINVAL,
-				     "%s is no trace in JSON: it has no list \"traceEvents\"; import takes what "
-				     "PyTorch's profiler or Chrome's tracing wrote, plain or gzipped",
-				     i->o->path);
+		return hb_error__set(
+		    i->e, HB_EXIT_FAILED, -EINVAL,
+		    "%s is no trace in JSON: it has no list \"traceEvents\"; import takes what "
+		    "PyTorch's profiler or Chrome's tracing wrote, plain or gzipped",
+		    i->o->path);
 	if (!hb_sorter__count(i->convert.items))
 		return hb_error__set(i->e, HB_EXIT_FAILED, -ENODATA,
-				     "%s has %llu rows, and none that says how long something took", i->o->path,
-				     (unsigned long long)i->parse.rows);
+				     "%s has %llu rows, and none that says how long something took",
+				     i->o->path, (unsigned long long)i->parse.rows);
 	return 0;
 }
 
@@ -119,7 +120,8 @@ static int note_odd(struct import *i)
 	for (unsigned k = 0; k < HB_ODD_COUNT; k++) {
 		i->st.odd += i->convert.odd[k];
 		if (i->convert.odd[k])
-			hb_buf__printf(&b, " %llu %s;", (unsigned long long)i->convert.odd[k], hb_odd__text(k));
+			hb_buf__printf(&b, " %llu %s;", (unsigned long long)i->convert.odd[k],
+				       hb_odd__text(k));
 	}
 	if (i->st.odd) {
 		if (b.size)
@@ -167,7 +169,8 @@ static int note_skipped(struct import *i)
 	hb_buf__printf(&b, "rows of the trace that are not kept:");
 	for (size_t k = 0; k < n; k++)
 		hb_buf__printf(&b, "%s %llu %s%s%s", k ? "," : "", (unsigned long long)s[k].count,
-			       kind_of_row(s[k].ph), s[k].cat ? " " : "", hb_names__text(i->convert.names, s[k].cat));
+			       kind_of_row(s[k].ph), s[k].cat ? " " : "",
+			       hb_names__text(i->convert.names, s[k].cat));
 	if (n)
 		err = note(i, HB_NOTE_INFO, &b);
 	hb_buf__free(&b);
@@ -188,7 +191,9 @@ static int note_shape(struct import *i)
 		err = note(i, HB_NOTE_WARNING, &b);
 	b.size = 0;
 	if (!err && i->parse.mended) {
-		hb_buf__printf(&b, "the trace is not quite JSON (NaN, Infinity, bad characters); such values are not used");
+		hb_buf__printf(
+		    &b,
+		    "the trace is not quite JSON (NaN, Infinity, bad characters); such values are not used");
 		err = note(i, HB_NOTE_INFO, &b);
 	}
 	b.size = 0;
@@ -293,5 +298,6 @@ int hb_import__run(const struct hb_import_opts *o, struct hb_import_stats *s, st
 	if (s)
 		*s = i.st;
 	drop(&i);
-	return err ? hb_error__set(i.e, HB_EXIT_FAILED, err, "cannot import %s: %s", o->path, strerror(-err)) : 0;
+	return err ? hb_error__set(i.e, HB_EXIT_FAILED, err, "cannot import %s: %s", o->path, strerror(-err))
+		   : 0;
 }

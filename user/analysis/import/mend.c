@@ -41,8 +41,8 @@ static bool is_number(const char *s, size_t n)
 
 static bool is_value(const char *s, size_t n)
 {
-	return (n == 4 && (!memcmp(s, "true", 4) || !memcmp(s, "null", 4))) || (n == 5 && !memcmp(s, "false", 5)) ||
-	       is_number(s, n);
+	return (n == 4 && (!memcmp(s, "true", 4) || !memcmp(s, "null", 4))) ||
+	       (n == 5 && !memcmp(s, "false", 5)) || is_number(s, n);
 }
 
 static void mend_word(char *s, size_t n, bool *changed)

@@ -10,9 +10,9 @@ struct hb_mend { /* all zero at the begin of a value */
 	bool in_string, escaped;
 };
 
-/* Mends data[0..n): control characters and bad escapes in strings, words such as NaN outside of them (they become
- * an empty list, which no number is read from). Returns how much is done: a word at the end that may go on in what
- * follows is left, unless `last`. */
+/* Mends data[0..n): control characters and bad escapes in strings, words such as NaN outside of them (they
+ * become an empty list, which no number is read from). Returns how much is done: a word at the end that may
+ * go on in what follows is left, unless `last`. */
 size_t hb_mend(struct hb_mend *m, char *data, size_t n, bool last, bool *changed);
 
 #endif

@@ -11,7 +11,7 @@
 #include "base/map.h"
 
 struct name {
-	size_t at; /* in `text`, NUL-terminated */
+	size_t at;	/* in `text`, NUL-terminated */
 	u32 python, op; /* locations */
 	u32 probe;
 	u32 string; /* in the window */
@@ -155,7 +155,8 @@ u32 hb_names__operator(struct hb_names *n, u32 name)
 	return AT(n->name, name, name)->op;
 }
 
-static u32 make_probe(struct hb_names *n, u32 name, enum hb_layer layer, struct hb_piece api, struct hb_piece cls)
+static u32 make_probe(struct hb_names *n, u32 name, enum hb_layer layer, struct hb_piece api,
+		      struct hb_piece cls)
 {
 	char base[256], word[32];
 	struct hb_api known;
@@ -173,7 +174,8 @@ static u32 make_probe(struct hb_names *n, u32 name, enum hb_layer layer, struct 
 	return p.api && p.name ? append(&n->probe, &p, sizeof(p)) : 0;
 }
 
-u32 hb_names__probe(struct hb_names *n, u32 name, enum hb_layer layer, struct hb_piece api, struct hb_piece cls)
+u32 hb_names__probe(struct hb_names *n, u32 name, enum hb_layer layer, struct hb_piece api,
+		    struct hb_piece cls)
 {
 	u64 *slot = hb_map__slot(n->probes, (u64)name << 8 | layer, NULL);
 

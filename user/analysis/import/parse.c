@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Feeds JSON to the parser, piece by piece, and goes on after what is no JSON: the row, or member beside the rows,
- * in which it stopped is mended and read again, or given up, and reading starts at what looks like the next row.
+ * Feeds JSON to the parser, piece by piece, and goes on after what is no JSON: the row, or member beside the
+ * rows, in which it stopped is mended and read again, or given up, and reading starts at what looks like the
+ * next row.
  */
 #include "analysis/import/parse.h"
 
@@ -133,7 +134,8 @@ static bool after_comma(const char *from, const char *s)
 	return s > from && (s[-1] == ',' || s[-1] == '[');
 }
 
-/* The begin of the next row behind the unit; NULL when it is not in the buffer, and *from is where to go on. */
+/* The begin of the next row behind the unit; NULL when it is not in the buffer, and *from is where to go on.
+ */
 static char *next_row(struct feed *f, size_t *from)
 {
 	char *end = f->buf + f->size, *s = f->buf + *from;

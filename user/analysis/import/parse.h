@@ -13,8 +13,9 @@ struct hb_parse_sink {
 	void *ctx;
 	/* A row; valid until it returns. 0, or an error that ends the parsing. */
 	int (*row)(void *ctx, const struct hb_row *r);
-	/* A string or number of a member beside the rows, `path` such as "baseTimeNanoseconds", "deviceProperties.name"
-	 * or "distributedInfo.rank"; `item`: number of the element of the outermost list, from 0. */
+	/* A string or number of a member beside the rows, `path` such as "baseTimeNanoseconds",
+	 * "deviceProperties.name" or "distributedInfo.rank"; `item`: number of the element of the outermost
+	 * list, from 0. */
 	int (*head)(void *ctx, const char *path, unsigned item, struct hb_piece value);
 };
 
@@ -28,7 +29,8 @@ struct hb_parse_stats {
 	bool found;   /* "traceEvents", or a list of rows */
 };
 
-/* Reads a trace to its end. 0, the sink's error, or -errno with a sentence. A trace that is broken is no error. */
+/* Reads a trace to its end. 0, the sink's error, or -errno with a sentence. A trace that is broken is no
+ * error. */
 int hb_parse__run(struct hb_source *src, const struct hb_parse_sink *sink, struct hb_parse_stats *st,
 		  struct hb_error *e);
 

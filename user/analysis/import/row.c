@@ -6,38 +6,43 @@
 static const struct word {
 	const char *word;
 	u8 n, col;
-} members[] = {
-#define W(word, col) {word, sizeof(word) - 1, col}
-    W("ph", HB_COL_PH),	  W("cat", HB_COL_CAT), W("name", HB_COL_NAME), W("pid", HB_COL_PID),
-    W("tid", HB_COL_TID), W("ts", HB_COL_TS),	W("dur", HB_COL_DUR),	W("args", HB_COL_ARGS),
-}, args[] = {
-    W("correlation", HB_ARG_CORRELATION),
-    W("External id", HB_ARG_EXTERNAL),
-    W("external id", HB_ARG_EXTERNAL),
-    W("Sequence number", HB_ARG_SEQUENCE),
-    W("stream", HB_ARG_STREAM),
-    W("device", HB_ARG_DEVICE),
-    W("context", HB_ARG_CONTEXT),
-    W("bytes", HB_ARG_BYTES),
-    W("grid", HB_ARG_GRID),
-    W("block", HB_ARG_BLOCK),
-    W("registers per thread", HB_ARG_REGS),
-    W("shared memory", HB_ARG_SHM),
-    W("queued", HB_ARG_QUEUED),
-    W("graph id", HB_ARG_GRAPH),
-    W("graph node id", HB_ARG_NODE),
-    W("kind", HB_ARG_KIND),
-    W("wait_on_cuda_event_record_corr_id", HB_ARG_WAITS),
-    W("wait_on_stream", HB_ARG_WSTREAM),
-    W("cuda_sync_kind", HB_ARG_SYNC),
-    W("Input Dims", HB_ARG_DIMS),
-    W("Input dims", HB_ARG_DIMS),
-    W("Input type", HB_ARG_TYPES),
-    W("name", HB_ARG_NAME),
-    W("labels", HB_ARG_LABELS),
-    W("api", HB_ARG_API),
-    W("class", HB_ARG_CLASS),
-    W("ret", HB_ARG_RET),
+} members[] =
+    {
+#define W(word, col)                                                                                         \
+	{                                                                                                    \
+		word, sizeof(word) - 1, col                                                                  \
+	}
+	W("ph", HB_COL_PH),   W("cat", HB_COL_CAT), W("name", HB_COL_NAME), W("pid", HB_COL_PID),
+	W("tid", HB_COL_TID), W("ts", HB_COL_TS),   W("dur", HB_COL_DUR),   W("args", HB_COL_ARGS),
+},
+  args[] = {
+      W("correlation", HB_ARG_CORRELATION),
+      W("External id", HB_ARG_EXTERNAL),
+      W("external id", HB_ARG_EXTERNAL),
+      W("Sequence number", HB_ARG_SEQUENCE),
+      W("stream", HB_ARG_STREAM),
+      W("device", HB_ARG_DEVICE),
+      W("context", HB_ARG_CONTEXT),
+      W("bytes", HB_ARG_BYTES),
+      W("grid", HB_ARG_GRID),
+      W("block", HB_ARG_BLOCK),
+      W("registers per thread", HB_ARG_REGS),
+      W("shared memory", HB_ARG_SHM),
+      W("queued", HB_ARG_QUEUED),
+      W("graph id", HB_ARG_GRAPH),
+      W("graph node id", HB_ARG_NODE),
+      W("kind", HB_ARG_KIND),
+      W("wait_on_cuda_event_record_corr_id", HB_ARG_WAITS),
+      W("wait_on_stream", HB_ARG_WSTREAM),
+      W("cuda_sync_kind", HB_ARG_SYNC),
+      W("Input Dims", HB_ARG_DIMS),
+      W("Input dims", HB_ARG_DIMS),
+      W("Input type", HB_ARG_TYPES),
+      W("name", HB_ARG_NAME),
+      W("labels", HB_ARG_LABELS),
+      W("api", HB_ARG_API),
+      W("class", HB_ARG_CLASS),
+      W("ret", HB_ARG_RET),
 };
 
 #define N_ELEMS(a) (sizeof(a) / sizeof(*(a)))
@@ -47,7 +52,8 @@ static const struct word {
 static unsigned slot_of(const char *s, size_t n)
 {
 	return ((unsigned char)s[0] * 7u + (unsigned char)s[n - 1] * 31u + (unsigned char)s[n / 2] * 3u +
-		(unsigned)n) % SLOTS;
+		(unsigned)n) %
+	       SLOTS;
 }
 
 static u8 slots[SLOTS]; /* index + 1 into `args`; filled once, before main() */

@@ -140,8 +140,10 @@ static void sort_keys(struct hb_sorter *s)
 
 static int disk_error(const struct hb_sorter *s, int err, struct hb_error *e)
 {
-	return hb_error__set(e, HB_EXIT_FAILED, err, "cannot sort the trace in folder %s: %s; free space there, or "
-			     "choose another place with -o", s->folder, strerror(-err));
+	return hb_error__set(e, HB_EXIT_FAILED, err,
+			     "cannot sort the trace in folder %s: %s; free space there, or "
+			     "choose another place with -o",
+			     s->folder, strerror(-err));
 }
 
 static int open_file(struct hb_sorter *s, struct hb_error *e)

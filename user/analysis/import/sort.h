@@ -11,7 +11,8 @@
 struct hb_item {
 	s64 begin; /* ns as in the trace */
 	u64 dur;
-	u32 frame; /* device: number of a process when it is known; else: location as a frame of stacks, 0 = none */
+	u32 frame; /* device: number of a process when it is known; else: location as a frame of stacks, 0 =
+		      none */
 	u32 task;
 	u32 order; /* made by the sorter: equal keys stay in the order of adding */
 	u8 type;   /* HB_TYPE_*: what `data` is */
@@ -20,7 +21,8 @@ struct hb_item {
 	u64 data[14];
 };
 #define HB_ITEM_HEAD 32
-_Static_assert(sizeof(struct hb_item) == HB_ITEM_HEAD + 112 && sizeof(struct hb_rec_device) <= 112, "hb_item");
+_Static_assert(sizeof(struct hb_item) == HB_ITEM_HEAD + 112 && sizeof(struct hb_rec_device) <= 112,
+	       "hb_item");
 
 /* An item of this type, all zero but for type and size. */
 void hb_item__init(struct hb_item *i, unsigned type);
@@ -36,8 +38,8 @@ enum hb_sort_key {
 
 struct hb_sorter;
 
-/* `memory`: bytes of items kept before a run goes to disk; `folder`: where its file is made (it has no name there).
- * NULL: out of memory. */
+/* `memory`: bytes of items kept before a run goes to disk; `folder`: where its file is made (it has no name
+ * there). NULL: out of memory. */
 struct hb_sorter *hb_sorter__new(enum hb_sort_key key, size_t memory, const char *folder);
 void hb_sorter__free(struct hb_sorter *s); /* NULL is fine */
 

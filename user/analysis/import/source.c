@@ -90,7 +90,8 @@ static void *reader(void *arg)
 
 static gzFile open_file(const char *path, struct hb_error *e)
 {
-	int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC) : fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+	int fd =
+	    strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC) : fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
 	struct stat st;
 	gzFile f;
 

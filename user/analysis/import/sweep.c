@@ -23,8 +23,8 @@ struct sweep {
 	struct pending *heap;
 	size_t n, cap, most;
 	u64 order;
-	struct hb_item **call; /* by thread: the runtime call that it is in, or was */
-	struct hb_item *spare; /* freed items, by their first word */
+	struct hb_item **call;	/* by thread: the runtime call that it is in, or was */
+	struct hb_item *spare;	/* freed items, by their first word */
 	struct hb_sorter *late; /* items that the heap has no room for, by their end */
 };
 
@@ -34,13 +34,15 @@ static int put(struct sweep *w, unsigned stream, s64 end, u16 task, unsigned typ
 {
 	int err = hb_window_writer__put(w->s->w, stream, (u64)(end + w->s->shift), task, type, rec);
 
-	return err ? hb_error__set(w->e, HB_EXIT_FAILED, err, "cannot write the window: %s", strerror(-err)) : 0;
+	return err ? hb_error__set(w->e, HB_EXIT_FAILED, err, "cannot write the window: %s", strerror(-err))
+		   : 0;
 }
 
 static u16 task_of(struct sweep *w, const struct hb_item *i)
 {
 	bool on_device = i->type == HB_TYPE_device || !i->task;
-	u16 index = on_device ? hb_tasks__proc_index(w->s->tasks, i->frame) : hb_tasks__index(w->s->tasks, i->task);
+	u16 index =
+	    on_device ? hb_tasks__proc_index(w->s->tasks, i->frame) : hb_tasks__index(w->s->tasks, i->task);
 
 	w->s->tasks_lost += index == 0xffff;
 	return index;
@@ -222,7 +224,8 @@ static int begin_call(struct sweep *w, struct hb_item *i)
 	int err;
 
 	a->stack = hb_frames__at(w->frames, i->task, i->begin);
-	if ((a->stack && hb_frames__write(w->frames, a->stack, pid, w->s->names, w->s->w)) || remember_launch(w, i))
+	if ((a->stack && hb_frames__write(w->frames, a->stack, pid, w->s->names, w->s->w)) ||
+	    remember_launch(w, i))
 		return hb_error__nomem(w->e, "stacks of the trace");
 	nest(w, i);
 	err = begin(w, i, &kept);
@@ -231,8 +234,8 @@ static int begin_call(struct sweep *w, struct hb_item *i)
 	return err;
 }
 
-/* Whose work it is: of the process that launched it; else of the one whose work this device did before; else of the
- * one with most rows. */
+/* Whose work it is: of the process that launched it; else of the one whose work this device did before; else
+ * of the one with most rows. */
 static int begin_work(struct sweep *w, struct hb_item *i)
 {
 	const struct hb_rec_device *d = (const void *)i->data;

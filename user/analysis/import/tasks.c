@@ -17,10 +17,10 @@ struct id { /* as in the trace */
 
 struct proc {
 	struct id id;
-	u32 name;	/* of metadata; 0 = none */
-	u64 rows;	/* of its threads */
-	u32 pid;	/* made */
-	u16 index;	/* of its main thread in the window */
+	u32 name;  /* of metadata; 0 = none */
+	u64 rows;  /* of its threads */
+	u32 pid;   /* made */
+	u16 index; /* of its main thread in the window */
 };
 
 struct task {
@@ -38,11 +38,11 @@ struct hb_tasks {
 	u32 main, n_host, next;
 };
 
-#define PROC(t, n)    (&((struct proc *)(t)->proc.data)[(n)-1])
-#define TASK(t, n)    (&((struct task *)(t)->task.data)[(n)-1])
-#define N_PROCS(t)    ((u32)((t)->proc.size / sizeof(struct proc)))
-#define N_TASKS(t)    ((u32)((t)->task.size / sizeof(struct task)))
-#define LINUX_ID(v)   ((v) > 0 && (v) < MADE_ID)
+#define PROC(t, n)  (&((struct proc *)(t)->proc.data)[(n)-1])
+#define TASK(t, n)  (&((struct task *)(t)->task.data)[(n)-1])
+#define N_PROCS(t)  ((u32)((t)->proc.size / sizeof(struct proc)))
+#define N_TASKS(t)  ((u32)((t)->task.size / sizeof(struct task)))
+#define LINUX_ID(v) ((v) > 0 && (v) < MADE_ID)
 
 struct hb_tasks *hb_tasks__new(struct hb_names *n)
 {
@@ -73,7 +73,8 @@ void hb_tasks__free(struct hb_tasks *t)
 
 /* ---- rows ---- */
 
-/* "27456 (python)" is a number too; so is a missing one: 0, as the profiler writes for what it does not know. */
+/* "27456 (python)" is a number too; so is a missing one: 0, as the profiler writes for what it does not know.
+ */
 static bool read_id(struct hb_tasks *t, const struct hb_cell *c, struct id *id)
 {
 	struct hb_piece p = c->text;
@@ -339,8 +340,8 @@ static void set_comm(const struct hb_tasks *t, hb_comm *c, u32 name)
 	strncpy(c->c, hb_names__text(t->names, name), sizeof(c->c) - 1);
 }
 
-int hb_tasks__records(const struct hb_tasks *t, int (*put)(void *ctx, u16 task, unsigned type, const void *rec),
-		      void *ctx)
+int hb_tasks__records(const struct hb_tasks *t,
+		      int (*put)(void *ctx, u16 task, unsigned type, const void *rec), void *ctx)
 {
 	int err = 0;
 

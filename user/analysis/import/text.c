@@ -131,8 +131,8 @@ bool hb_text__python(struct hb_piece p, struct hb_piece *file, u32 *line, struct
 		int taken = 0, more = 0;
 		u64 v = 0;
 
-		if (!take_digits(&rest, &v, &taken, &more) || more || v > UINT32_MAX || !hb_piece__skip(&rest, "): ") ||
-		    !rest.n)
+		if (!take_digits(&rest, &v, &taken, &more) || more || v > UINT32_MAX ||
+		    !hb_piece__skip(&rest, "): ") || !rest.n)
 			continue;
 		*file = (struct hb_piece){p.s, (size_t)(open - p.s)};
 		*line = (u32)v;
