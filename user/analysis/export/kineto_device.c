@@ -80,8 +80,9 @@ static struct hb_kineto_place place_of(const struct hb_record *r, const struct h
 void hb_kineto__device(struct hb_kineto *c, const struct hb_record *r)
 {
 	static const char *const cats[] = {
-	    [HB_DEVKIND_KERNEL] = "kernel", [HB_DEVKIND_MEMCPY] = "gpu_memcpy",	  [HB_DEVKIND_MEMSET] = "gpu_memset",
-	    [HB_DEVKIND_SYNC] = "cuda_sync", [HB_DEVKIND_OVERHEAD] = "overhead",
+	    [HB_DEVKIND_KERNEL] = "kernel",	[HB_DEVKIND_MEMCPY] = "gpu_memcpy",
+	    [HB_DEVKIND_MEMSET] = "gpu_memset", [HB_DEVKIND_SYNC] = "cuda_sync",
+	    [HB_DEVKIND_OVERHEAD] = "overhead",
 	};
 	const struct hb_rec_device *d = r->data;
 	struct hb_kineto_place at = place_of(r, d);
@@ -207,7 +208,8 @@ void hb_kineto__properties(struct hb_kineto *c)
 
 		if (sscanf(key, "device_%15[0-9]_name%n", id, &end) != 1 || !end || key[end])
 			continue;
-		hb_buf__printf(&c->out, "%s\n{\"id\": %llu, \"name\": ", first ? "" : ",", strtoull(id, NULL, 10));
+		hb_buf__printf(&c->out, "%s\n{\"id\": %llu, \"name\": ", first ? "" : ",",
+			       strtoull(id, NULL, 10));
 		hb_jbuf__str(&c->out, value);
 		add_number(c, "numSms", id, "sms");
 		add_number(c, "totalGlobalMem", id, "memory");

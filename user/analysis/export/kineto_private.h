@@ -11,10 +11,10 @@
 struct hb_kineto {
 	struct hb_window *w;
 	struct hb_buf out;
-	u64 base;	    /* monotonic ns: time 0 of the file */
-	u64 correlation;    /* of the last call: numbered in order of their end, from 1 */
-	bool own_numbers;   /* calls carry correlations of their own */
-	struct hb_map *work; /* (process, correlation) of what ran on a device */
+	u64 base;		/* monotonic ns: time 0 of the file */
+	u64 correlation;	/* of the last call: numbered in order of their end, from 1 */
+	bool own_numbers;	/* calls carry correlations of their own */
+	struct hb_map *work;	/* (process, correlation) of what ran on a device */
 	struct hb_map *devices; /* numbers of devices -> process */
 	bool first;
 };
