@@ -37,6 +37,16 @@ int hb_busy__append(struct hb_busy_row *r, u64 start, u64 end, struct hb_busy_sp
 	return 0;
 }
 
+static void fit(struct hb_busy_row *r)
+{
+	struct hb_busy_span *p = r->n ? realloc(r->span, r->n * sizeof(*p)) : NULL;
+
+	if (!p)
+		return;
+	r->span = p;
+	r->cap = r->n;
+}
+
 struct hb_busy *hb_busy__build(const struct hb_timeline *tl, const struct hb_steps *steps, struct hb_error *e)
 {
 	struct hb_busy *b = calloc(1, sizeof(*b));
@@ -54,7 +64,8 @@ struct hb_busy *hb_busy__build(const struct hb_timeline *tl, const struct hb_ste
 		if (s->dispatch == HB_NONE)
 			continue;
 		b->row[b->n].pid = s->pid;
-		err = hb_busy__infer(&b->row[b->n++], tl);
+		err = hb_busy__infer(&b->row[b->n], tl);
+		fit(&b->row[b->n++]);
 	}
 	if (err) {
 		hb_error__nomem(e, "device states");
@@ -149,6 +160,7 @@ int hb_busy__exact(struct hb_busy *b, u32 pid, const struct hb_ivs *active, cons
 		free(fresh.span);
 		return err;
 	}
+	fit(&fresh);
 	free(r->span);
 	*r = fresh;
 	return 0;

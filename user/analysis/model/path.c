@@ -25,6 +25,16 @@ const char *hb_seg__name(enum hb_seg_kind k)
 	return (unsigned)k < HB_SEG_KINDS ? names[k] : "?";
 }
 
+static void fit(struct hb_segs *s)
+{
+	struct hb_seg *p = s->n ? realloc(s->seg, s->n * sizeof(*p)) : NULL;
+
+	if (!p)
+		return;
+	s->seg = p;
+	s->cap = s->n;
+}
+
 static int walk_series(struct hb_path *p, struct hb_path_row *r)
 {
 	const struct hb_series *s = r->series;
@@ -52,7 +62,8 @@ struct hb_path *hb_path__build(const struct hb_timeline *tl, const struct hb_wak
 	}
 	for (u32 i = 0; !err && i < n; i++) {
 		p->row[p->n].series = hb_steps__at(steps, i);
-		err = walk_series(p, &p->row[p->n++]);
+		err = walk_series(p, &p->row[p->n]);
+		fit(&p->row[p->n++].segs);
 	}
 	if (err) {
 		hb_error__nomem(e, "critical paths");

@@ -176,8 +176,13 @@ static int summarise(const struct hb_timeline *tl, struct hb_steps_row *r)
 {
 	u64 *len = malloc((r->pub.n + 1) * sizeof(*len)), all = hb_timeline__end(tl) - hb_timeline__start(tl);
 	struct hb_dist d;
+	struct hb_step *fit = r->pub.n ? realloc(r->step, r->pub.n * sizeof(*fit)) : NULL;
 	u64 p99;
 
+	if (fit) {
+		r->step = fit;
+		r->cap = r->pub.n;
+	}
 	if (!len)
 		return -ENOMEM;
 	for (u32 i = 0; i < r->pub.n; i++) {
