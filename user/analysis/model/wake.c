@@ -166,6 +166,11 @@ static void name_waker(struct hb_wake *wk, const struct hb_tl_sleep *s, struct h
 		e->task = NULL;
 }
 
+static bool by_irq(const struct hb_tl_sleep *s)
+{
+	return s->wctx == HB_WCTX_SOFTIRQ || s->wctx == HB_WCTX_HARDIRQ || s->wctx == HB_WCTX_IDLE;
+}
+
 static void type_edge(struct hb_wake *wk, u32 thread, const struct hb_tl_sleep *s, struct hb_edge *e)
 {
 	const struct hb_tl_thread *t = hb_timeline__thread(wk->tl, thread);
@@ -179,7 +184,7 @@ static void type_edge(struct hb_wake *wk, u32 thread, const struct hb_tl_sleep *
 		e->by = HB_WAKE_STOPPED;
 	else if (named(s, t->task->tid))
 		name_waker(wk, s, e);
-	else if (s->wctx != HB_WCTX_UNKNOWN || s->chankind == HB_CHAN_TIMER)
+	else if (by_irq(s) || s->chankind == HB_CHAN_TIMER)
 		e->by = by_interrupt(wk, t->pid, s);
 	else if (s->state == HB_TSTATE_DISK)
 		e->by = HB_WAKE_DISK;
