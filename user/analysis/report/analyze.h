@@ -10,9 +10,11 @@
 #include "window/window.h"
 
 struct hb_analysis;
+struct hb_thresholds;
 
 struct hb_analysis_opts {
 	bool linked_only; /* leave out device operations without a call that launched them */
+	const struct hb_thresholds *thresholds; /* of the patterns; NULL: the defaults */
 };
 
 struct hb_analysis_page {

@@ -5,7 +5,6 @@
 
 #include "analysis/model/decode.h"
 #include "analysis/report/analyze_private.h"
-#include "analysis/report/doc.h"
 
 struct page {
 	struct hb_doc doc;
@@ -211,17 +210,6 @@ static void put_devices(struct page *p)
 	hb_json__end(p->doc.j);
 }
 
-/* The catalogue of patterns fills these. */
-static void put_findings(struct page *p)
-{
-	static const char *const lists[] = {"findings", "ruled_out", "not_checked"};
-
-	for (size_t i = 0; i < sizeof(lists) / sizeof(*lists); i++) {
-		hb_json__karray(p->doc.j, lists[i]);
-		hb_json__end(p->doc.j);
-	}
-}
-
 int hb_analysis__json(const struct hb_analysis *a, const char *file, FILE *out, struct hb_error *e)
 {
 	struct page p = {.a = a};
@@ -236,7 +224,8 @@ int hb_analysis__json(const struct hb_analysis *a, const char *file, FILE *out, 
 		hb_json__kbool(p.doc.j, "linked_only", a->o.linked_only);
 		hb_doc__window(&p.doc);
 		put_verdict(&p);
-		put_findings(&p);
+		hb_analysis__put_findings(a, &p.doc);
+		hb_analysis__put_steps(a, &p.doc);
 		put_devices(&p);
 		put_device_records(&p);
 		put_kernels(&p);

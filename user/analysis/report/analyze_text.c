@@ -23,7 +23,9 @@ struct page {
 
 static void device_cell(struct hb_table *t, const struct page *p, const struct hb_device *v)
 {
-	hb_table__cell(t, "%u of %u %s", v->number, v->pid, hb_decode__comm(p->a->w, v->main));
+	const char *comm = hb_decode__comm(p->a->w, v->main);
+
+	hb_table__cell(t, "%u of %u %s", v->number, v->pid, strcmp(comm, "?") != 0 ? comm : "");
 }
 
 /* "1.2 ms (3.4 %)" */
@@ -63,14 +65,14 @@ static struct hb_table *timelines(const struct page *p, const struct hb_device *
 	u64 span = v->end - v->begin;
 
 	t = t ? t
-	      : hb_table__new("device~|from first to last>|busy>|computing>|comm. alone>|copies "
-			      "alone>|idle>|not known>");
+	      : hb_table__new(
+		    "device~|first to last op>|busy>|computing>|comm. alone>|copies alone>|idle>|not known>");
 	device_cell(t, p, v);
 	hb_cell__ns(t, span);
 	part_cell(t, v->busy, span);
-	part_cell(t, v->compute, span);
-	part_cell(t, v->exposed_comm, span);
-	part_cell(t, v->exposed_memcpy, span);
+	hb_cell__share(t, v->compute, span);
+	hb_cell__share(t, v->exposed_comm, span);
+	hb_cell__share(t, v->exposed_memcpy, span);
 	part_cell(t, v->idle, span);
 	part_cell(t, hb_ivs__length(v->not_known), span);
 	return t;
@@ -229,22 +231,6 @@ static int print_kernels(const struct page *p)
 
 /* ---- the page ---- */
 
-/* Words of a long sentence, broken at blanks. */
-static void print_wrapped(const struct page *p, const char *first, const char *text)
-{
-	unsigned column = (unsigned)fprintf(p->out, "%s", first);
-
-	while (*text) {
-		size_t n = strcspn(text, " ");
-
-		if (column + n + 1 > p->width && column > 2)
-			column = (unsigned)fprintf(p->out, "\n ") - 1;
-		column += (unsigned)fprintf(p->out, " %.*s", (int)n, text);
-		text += n + (text[n] == ' ');
-	}
-	fputc('\n', p->out);
-}
-
 /* What the numbers below do not contain. */
 static void print_limits(const struct page *p)
 {
@@ -267,18 +253,21 @@ int hb_analysis__text(const struct hb_analysis *a, FILE *out, const struct hb_an
 		      struct hb_error *e)
 {
 	struct page p = {.a = a, .out = out, .rows = page->rows, .width = page->wide ? UINT_MAX : WIDTH};
-	char verdict[600];
 	int rc = 0;
 
 	hb_report__head(a->w, hb_model__totals(a->m), out);
 	hb_report__loss(a->w, out, HB_LOSS_COUNT);
-	snprintf(verdict, sizeof(verdict), "%s: %s", hb_verdict__name(a->verdict.kind), a->verdict.text);
-	print_wrapped(&p, "\nVERDICT", verdict);
+	fputc('\n', out);
+	hb_analysis__wrap(out, p.width, 2, "VERDICT %s: %s", hb_verdict__name(a->verdict.kind),
+			  a->verdict.text);
 	print_limits(&p);
+	hb_analysis__print_findings(a, out, p.width, p.rows);
+	hb_analysis__print_steps(a, out, p.width);
 	for (size_t i = 0; !rc && i < sizeof(sections) / sizeof(*sections); i++)
 		rc = print_section(&p, &sections[i]);
 	rc = rc ? rc : print_kernels(&p);
 	if (!rc) {
+		hb_analysis__print_rest(a, out, p.width);
 		fputc('\n', out);
 		hb_report__cost(hb_model__totals(a->m), out);
 	}
