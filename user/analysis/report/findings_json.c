@@ -129,6 +129,8 @@ static void put_finding(struct hb_doc *d, const struct hb_finding *f)
 		hb_json__ku64(d->j, "device", f->device);
 	if (f->n_worst)
 		put_who(d, &f->worst[0]);
+	if (f->chain[0])
+		hb_json__kstring(d->j, "chain", f->chain);
 	put_instances(d, f);
 	put_measures(d->j, f);
 	put_advice(d->j, f->pattern);

@@ -132,6 +132,8 @@ static void print_worst(const struct text *t, const struct hb_finding *f)
 	     x->thread ? thread : "", x->waker ? "; ended or held up by " : "", x->waker ? waker : "");
 	print_stack(t, "at:", x->thread, x->stack);
 	print_stack(t, "meanwhile:", x->waker, x->waker_stack);
+	if (f->chain[0])
+		LINE(t, "waited for: %s", f->chain);
 }
 
 static void print_effects(const struct text *t, const struct hb_finding *cause)
