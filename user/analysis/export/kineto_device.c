@@ -154,6 +154,8 @@ void hb_kineto__op(struct hb_kineto *c, const struct hb_record *r)
 		hb_kineto__u64(c, "Sequence number", o->seq - 1);
 	add_list(c, "Input Dims", hb_window__string(c->w, o->shapes));
 	add_list(c, "Input type", hb_window__string(c->w, o->types));
+	if (*hb_window__string(c->w, o->values) == '[') /* of a collective it is no list */
+		add_list(c, "Concrete Inputs", hb_window__string(c->w, o->values));
 	hb_kineto__end(c);
 }
 

@@ -181,6 +181,50 @@ static u32 text_of(struct hb_convert *c, const struct hb_row *r, enum hb_col col
 	return r->cell[col].kind == HB_CELL_LIST ? hb_names__id(c->names, hb_row__text(r, col)) : 0;
 }
 
+/* A collective says what it moves: {"collective":"allreduce","in":1024,..}. */
+static u32 collective_of(struct hb_convert *c, const struct hb_row *r)
+{
+	static const struct {
+		const char *key;
+		enum hb_col col;
+	} members[] = {{"collective", HB_ARG_COLLECTIVE}, {"dtype", HB_ARG_DTYPE}, {"group", HB_ARG_GROUP},
+		       {"in", HB_ARG_IN},		  {"out", HB_ARG_OUT},	   {"ranks", HB_ARG_RANKS},
+		       {"seq", HB_ARG_SEQ}};
+	struct hb_buf b = {0};
+	u32 id = 0;
+
+	for (size_t i = 0; i < N_ELEMS(members); i++) {
+		const struct hb_cell *cell = &r->cell[members[i].col];
+		const char *quote = cell->kind == HB_CELL_STRING ? "\"" : "";
+
+		if ((cell->kind != HB_CELL_STRING && cell->kind != HB_CELL_NUMBER) ||
+		    memchr(cell->text.s, '"', cell->text.n) || memchr(cell->text.s, '\\', cell->text.n))
+			continue;
+		hb_buf__printf(&b, "%s\"%s\":%s%.*s%s", b.size ? "," : "{", members[i].key, quote,
+			       (int)cell->text.n, cell->text.s, quote);
+	}
+	if (b.size)
+		hb_buf__printf(&b, "}");
+	if (!b.oom && b.size)
+		id = hb_names__id(c->names, (struct hb_piece){b.data, b.size});
+	hb_buf__free(&b);
+	return id;
+}
+
+/* Kept where they tell what shapes do not, such as whether an attention is causal: of most they say nothing new,
+ * and are different each time. */
+static u32 values_of(struct hb_convert *c, const struct hb_row *r)
+{
+	struct hb_piece v = hb_row__text(r, HB_ARG_VALUES);
+
+	if (r->cell[HB_ARG_COLLECTIVE].kind)
+		return collective_of(c, r);
+	return r->cell[HB_ARG_VALUES].kind == HB_CELL_LIST &&
+		       (memmem(v.s, v.n, "\"True\"", 6) || memmem(v.s, v.n, "\"False\"", 7))
+		   ? hb_names__id(c->names, v)
+		   : 0;
+}
+
 static int make_op(struct hb_convert *c, const struct hb_row *r, u8 kind, u32 name, struct hb_item *i)
 {
 	struct hb_rec_op *o = (void *)i->data;
@@ -193,6 +237,7 @@ static int make_op(struct hb_convert *c, const struct hb_row *r, u8 kind, u32 na
 	o->seq = hb_row__int(r, HB_ARG_SEQUENCE, &seq) && seq >= 0 ? (u64)seq + 1 : 0;
 	o->shapes = text_of(c, r, HB_ARG_DIMS);
 	o->types = text_of(c, r, HB_ARG_TYPES);
+	o->values = kind == HB_OPKIND_CPU_OP ? values_of(c, r) : 0;
 	if (kind == HB_OPKIND_DEVICE_ANNOTATION) {
 		o->device = to_u16(place_of(r, HB_ARG_DEVICE, HB_COL_PID));
 		o->stream = place_of(r, HB_ARG_STREAM, HB_COL_TID);

@@ -36,6 +36,14 @@ enum hb_col {
 	HB_ARG_SYNC,
 	HB_ARG_DIMS,
 	HB_ARG_TYPES,
+	HB_ARG_VALUES,
+	HB_ARG_COLLECTIVE,
+	HB_ARG_IN,
+	HB_ARG_OUT,
+	HB_ARG_RANKS,
+	HB_ARG_DTYPE,
+	HB_ARG_GROUP,
+	HB_ARG_SEQ,
 	HB_ARG_NAME,   /* of metadata */
 	HB_ARG_LABELS, /* of metadata */
 	HB_ARG_API,    /* of traces that are exports of our own */

@@ -74,6 +74,7 @@ static int write_item(struct sweep *w, unsigned stream, struct hb_item *i)
 		o->name = hb_names__string(n, o->name);
 		o->shapes = hb_names__string(n, o->shapes);
 		o->types = hb_names__string(n, o->types);
+		o->values = hb_names__string(n, o->values);
 		st->ops++;
 		break;
 	}
