@@ -358,6 +358,7 @@ static void count(struct hb_pf *p, const struct made *m)
 
 static void read_all(struct hb_pf *p, void (*visit)(struct hb_pf *, const struct made *))
 {
+	bool first = visit == count;
 	struct hb_record r;
 	struct made m[3];
 	struct hb_pf_wake wake;
@@ -367,6 +368,8 @@ static void read_all(struct hb_pf *p, void (*visit)(struct hb_pf *, const struct
 	while (hb_window__next(p->w, &r) > 0) {
 		unsigned n = split(p, &r, &number, m, &wake);
 
+		if (first)
+			hb_pf__count_work(p, &r);
 		for (unsigned i = 0; i < n; i++)
 			if (m[i].task < p->n_tasks + p->n_streams)
 				visit(p, &m[i]);
@@ -451,7 +454,8 @@ int hb_pf__write(struct hb_window *w, FILE *out, u64 memory, struct hb_error *e)
 	p.tasks = hb_window__tasks(w, &p.n_tasks);
 	p.thread = calloc((size_t)p.n_tasks + 1, sizeof(*p.thread));
 	p.by_stream = hb_map__new();
-	rc = p.thread && p.by_stream ? hb_pf__intern_init(&p) : -ENOMEM;
+	p.work = hb_map__new();
+	rc = p.thread && p.by_stream && p.work ? hb_pf__intern_init(&p) : -ENOMEM;
 	rc = rc ? rc : write_all(&p);
 	if (rc == -ENOMEM)
 		hb_error__nomem(e, "the perfetto trace");
@@ -461,6 +465,7 @@ int hb_pf__write(struct hb_window *w, FILE *out, u64 memory, struct hb_error *e)
 	hb_buf__free(&p.interned);
 	hb_buf__free(&p.text);
 	hb_map__free(p.by_stream);
+	hb_map__free(p.work);
 	free(p.stream);
 	free(p.thread);
 	return rc;

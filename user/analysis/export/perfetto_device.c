@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What runs on devices: a track for each stream of a device that a process uses, below the process; and what a
- * profiler's operators and their work say. */
+/* What runs on devices: a track for each stream of a device that a process uses, below the process; and what
+ * a profiler's operators and their work say. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,7 +80,8 @@ void hb_pf__stream_track(struct hb_pf *p, u32 idx)
 	if (s->stream == UINT32_MAX)
 		snprintf(name, sizeof(name), "device %u, all streams", s->device);
 	else
-		snprintf(name, sizeof(name), "device %u, stream %llu", s->device, (unsigned long long)s->stream);
+		snprintf(name, sizeof(name), "device %u, stream %llu", s->device,
+			 (unsigned long long)s->stream);
 	hb_pb__uint(&p->out, TRACK_UUID, hb_pf__thread_uuid(idx));
 	hb_pf__text(&p->out, TRACK_NAME, name);
 	hb_pb__uint(&p->out, TRACK_PARENT, hb_pf__process_uuid(p->tasks[s->task].pid));
@@ -88,7 +89,58 @@ void hb_pf__stream_track(struct hb_pf *p, u32 idx)
 	hb_pb__close(&p->out, at);
 }
 
-u64 hb_pf__work_flow(u32 pid, u64 correlation)
+/* ---- flows from a call to each piece of its work ---- */
+
+#define FLOWS_MOST 256 /* of one call: a launch of a large graph */
+
+struct work { /* value of p->work; times are not needed: each call and each piece is written once */
+	u32 pieces : 31, call : 1; /* counted in the first pass */
+	u32 ended : 31, begun : 1; /* written */
+};
+_Static_assert(sizeof(struct work) == sizeof(u64), "fits a map's value");
+
+static u64 id_of(u32 pid, u64 correlation)
 {
-	return HB_PF_FLOW_WORK | (hb_hash64(correlation ^ (u64)pid << 40) >> 8);
+	return hb_hash64(correlation ^ (u64)pid << 40);
+}
+
+void hb_pf__count_work(struct hb_pf *p, const struct hb_record *r)
+{
+	const struct hb_rec_device *d = r->data;
+	const struct hb_rec_accel *a = r->data;
+	bool call = r->type == HB_TYPE_accel;
+	u64 correlation = call ? a->correlation : r->type == HB_TYPE_device ? d->correlation : 0;
+	struct work *w;
+
+	if (!correlation || (!call && d->kind > HB_DEVKIND_MEMSET))
+		return;
+	w = (struct work *)hb_map__slot(p->work, id_of(r->task->pid, correlation), NULL);
+	if (!w) {
+		p->out.oom = true;
+		return;
+	}
+	w->call |= call;
+	w->pieces += !call && w->pieces < FLOWS_MOST;
+}
+
+/* Two calls with one number (a damaged trace): the first has the flows. */
+void hb_pf__begin_flows(struct hb_pf *p, u64 correlation)
+{
+	u64 id = id_of(p->task->pid, correlation);
+	struct work *w = (struct work *)hb_map__slot(p->work, id, NULL);
+
+	if (!w || w->begun)
+		return;
+	w->begun = 1;
+	for (u32 i = 0; i < w->pieces; i++)
+		hb_pb__fixed64(&p->body, PB_EVENT_FLOW, HB_PF_FLOW_WORK | (id + i));
+}
+
+void hb_pf__end_flow(struct hb_pf *p, u64 correlation)
+{
+	u64 id = id_of(p->task->pid, correlation);
+	struct work *w = (struct work *)hb_map__slot(p->work, id, NULL);
+
+	if (w && w->call && w->ended < w->pieces)
+		hb_pb__fixed64(&p->body, PB_EVENT_FLOW_END, HB_PF_FLOW_WORK | (id + w->ended++));
 }

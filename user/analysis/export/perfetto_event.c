@@ -157,7 +157,7 @@ static void accel(struct hb_pf *p, const struct hb_pf_event *ev, const void *rec
 	callstack(p, a->stack);
 	if (a->correlation) {
 		note_int(p, "correlation", NOTE_UINT, a->correlation);
-		hb_pb__fixed64(&p->body, PB_EVENT_FLOW, hb_pf__work_flow(p->task->pid, a->correlation));
+		hb_pf__begin_flows(p, a->correlation);
 	}
 }
 
@@ -182,7 +182,6 @@ static void device_size(struct hb_pf *p, const struct hb_rec_device *d)
 		note_word(p, "sync", hb_word(HB_WORDS_SYNCKIND, d->sync));
 }
 
-/* All that a graph launch started has its flow: they are drawn as a chain. */
 static void device(struct hb_pf *p, const struct hb_pf_event *ev, const void *record)
 {
 	const struct hb_rec_device *d = record;
@@ -199,7 +198,7 @@ static void device(struct hb_pf *p, const struct hb_pf_event *ev, const void *re
 		return;
 	note_int(p, "correlation", NOTE_UINT, d->correlation);
 	if (d->kind <= HB_DEVKIND_MEMSET)
-		hb_pb__fixed64(&p->body, PB_EVENT_FLOW, hb_pf__work_flow(p->task->pid, d->correlation));
+		hb_pf__end_flow(p, d->correlation);
 }
 
 static void operator_(struct hb_pf *p, const struct hb_pf_event *ev, const void *record)

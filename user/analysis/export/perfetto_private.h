@@ -126,6 +126,7 @@ struct hb_pf {
 	u32 n_streams;
 	struct hb_pf_stream *stream;
 	struct hb_map *by_stream;
+	struct hb_map *work; /* by process and correlation */
 
 	struct hb_rows strings;
 	struct hb_pf_known known[HB_PF_KNOWN];
@@ -178,8 +179,10 @@ const struct hb_task *hb_pf__task(const struct hb_pf *p, u32 idx);
 u32 hb_pf__track(struct hb_pf *p, const struct hb_record *r);
 /* Describes the track of a stream. */
 void hb_pf__stream_track(struct hb_pf *p, u32 idx);
-/* Flow from a call to its work. */
-u64 hb_pf__work_flow(u32 pid, u64 correlation);
+/* Flows from a call to what it started: counted in the first pass, written with the events. */
+void hb_pf__count_work(struct hb_pf *p, const struct hb_record *r);
+void hb_pf__begin_flows(struct hb_pf *p, u64 correlation);
+void hb_pf__end_flow(struct hb_pf *p, u64 correlation);
 
 /* Track of a thread or stream, and of its process. */
 u64 hb_pf__thread_uuid(u32 idx);
