@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analysis/patterns/patterns.h"
 #include "analysis/report/analyze.h"
 #include "base/text.h"
 #include "cli/args.h"
@@ -16,17 +17,21 @@ struct args {
 	int n_files;
 	bool json;
 	struct hb_analysis_opts o;
+	struct hb_thresholds *thresholds; /* those of `o`, to change */
 	struct hb_analysis_page page;
 	struct hb_error error;
 };
 
-enum { LINKED_ONLY = 256 };
+enum { LINKED_ONLY = 256, THRESHOLDS };
 
 static const struct argp_option options[] = {
     {"json", 'j', NULL, 0, "Print JSON (always complete)", 0},
     {"rows", 'r', "N", 0, "Rows of one table, most expensive first; 0 = all (default 15)", 0},
     {"linked-only", LINKED_ONLY, NULL, 0,
      "Leave out device operations that no call in the window launched, as other analyzers do", 0},
+    {"threshold", 't', "ID.KEY=VALUE", 0,
+     "Another threshold for a pattern, as in p21.wait_share=10%; may be repeated (docs/patterns.md)", 0},
+    {"thresholds", THRESHOLDS, "FILE", 0, "The same from a file, one a line", 0},
     {0},
 };
 
@@ -55,6 +60,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case LINKED_ONLY:
 		a->o.linked_only = true;
 		return 0;
+	case 't':
+		return -hb_thresholds__set(a->thresholds, arg, &a->error);
+	case THRESHOLDS:
+		return -hb_thresholds__read(a->thresholds, arg, &a->error);
 	case ARGP_KEY_ARGS: /* all files at once */
 		a->files = state->argv + state->next;
 		a->n_files = state->argc - state->next;
@@ -93,26 +102,41 @@ static int print(struct args *a, const char *file, struct hb_window *w)
 	return rc ? hb_cli__fail(&a->error) : HB_EXIT_OK;
 }
 
+static int analyze(struct args *a)
+{
+	int rc = HB_EXIT_OK;
+
+	for (int i = 0; rc == HB_EXIT_OK && i < a->n_files; i++) {
+		struct hb_window *w = hb_window__open(a->files[i], &a->error);
+
+		if (!w)
+			return hb_cli__fail(&a->error);
+		if (a->n_files > 1 && !a->json)
+			printf("%s== %s\n", i ? "\n" : "", a->files[i]);
+		rc = print(a, a->files[i], w);
+		hb_window__close(w);
+	}
+	return rc;
+}
+
 static int run(int argc, char **argv)
 {
 	/* A pipe or a file has no width: what is looked for there (grep) must not be cut. */
 	struct args a = {.page.rows = 15, .page.wide = !isatty(STDOUT_FILENO)};
-	int rc = hb_cli__parse(&argp, argc, argv, &a, &a.error);
+	int rc;
 
-	if (rc != HB_CLI_GO)
-		return rc;
-	signal(SIGPIPE, SIG_DFL); /* `analyze | head`: a reader who has seen enough ends it */
-	rc = HB_EXIT_OK;
-	for (int i = 0; rc == HB_EXIT_OK && i < a.n_files; i++) {
-		struct hb_window *w = hb_window__open(a.files[i], &a.error);
-
-		if (!w)
-			return hb_cli__fail(&a.error);
-		if (a.n_files > 1 && !a.json)
-			printf("%s== %s\n", i ? "\n" : "", a.files[i]);
-		rc = print(&a, a.files[i], w);
-		hb_window__close(w);
+	a.thresholds = hb_thresholds__new();
+	if (!a.thresholds) {
+		hb_error__nomem(&a.error, "the thresholds");
+		return hb_cli__fail(&a.error);
 	}
+	a.o.thresholds = a.thresholds;
+	rc = hb_cli__parse(&argp, argc, argv, &a, &a.error);
+	if (rc == HB_CLI_GO) {
+		signal(SIGPIPE, SIG_DFL); /* `analyze | head`: a reader who has seen enough ends it */
+		rc = analyze(&a);
+	}
+	hb_thresholds__free(a.thresholds);
 	return rc;
 }
 
