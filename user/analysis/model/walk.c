@@ -59,17 +59,23 @@ static u32 call_at(const struct walk *x)
 	return found;
 }
 
-/* Latest end, by t, of an interval of this kind that began before t. */
-static u64 last_end(const struct walk *x, enum hb_tl_kind kind)
+/* Latest end, by t, of an interval of this kind that began before t, if it is after `low`. Moments are passed
+ * over: a launch of which only the entry was seen does not cut a stretch. */
+static u64 last_end(const struct walk *x, enum hb_tl_kind kind, u64 low)
 {
 	u32 i = hb_timeline__from(x->tl, x->thread, kind, x->t);
-	u64 last = 0;
+	const struct hb_span *s = NULL;
+	u64 last = low;
 
-	for (i = i ? i - 1 : HB_NONE; i != HB_NONE; i = hb_timeline__span(x->tl, x->thread, kind, i)->outer) {
-		u64 end = hb_timeline__span(x->tl, x->thread, kind, i)->end;
-
-		if (end <= x->t && end > last)
-			last = end;
+	while (i-- > 0) {
+		s = hb_timeline__span(x->tl, x->thread, kind, i);
+		if (s->end > s->begin || s->begin <= low)
+			break;
+	}
+	for (; i != HB_NONE; i = s->outer) {
+		s = hb_timeline__span(x->tl, x->thread, kind, i);
+		if (s->end <= x->t && s->end > last)
+			last = s->end;
 	}
 	return last;
 }
@@ -94,7 +100,7 @@ static u64 later(u64 a, u64 b)
 static int run(struct walk *x, u32 call)
 {
 	const struct hb_tl_thread *t = hb_timeline__thread(x->tl, x->thread);
-	u64 from = later(last_end(x, HB_TL_SLEEP), hb_timeline__start(x->tl));
+	u64 from = last_end(x, HB_TL_SLEEP, hb_timeline__start(x->tl));
 	u32 n, gc;
 
 	if (t->born >= x->t || x->t <= hb_timeline__start(x->tl))
@@ -105,14 +111,14 @@ static int run(struct walk *x, u32 call)
 
 		return charge(x, later(from, c->at.begin), HB_SEG_API, call, c->at.stack);
 	}
-	from = later(from, last_end(x, HB_TL_CALL));
+	from = last_end(x, HB_TL_CALL, from);
 	gc = hb_timeline__at(x->tl, x->thread, HB_TL_GC, x->t - 1);
 	if (gc != HB_NONE) {
 		const struct hb_tl_gc *g = &hb_timeline__gcs(x->tl, x->thread, &n)[gc];
 
 		return charge(x, later(from, g->at.begin), HB_SEG_GC, gc, g->at.stack);
 	}
-	from = later(from, last_end(x, HB_TL_GC));
+	from = last_end(x, HB_TL_GC, from);
 	return charge(x, from, HB_SEG_RUN, HB_NONE, sample_in(x, later(from, x->begin)));
 }
 
