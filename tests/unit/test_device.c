@@ -433,6 +433,8 @@ static void kernels_are_told_apart(void **state)
 	    {"__amd_rocclr_copyBufferAligned.kd", HB_WORK_MEMCPY},
 	    {"__amd_rocclr_fillBufferAligned", HB_WORK_COMPUTE},
 	    {"triton_poi_fused_0", HB_WORK_COMPUTE},
+	    {"_ZN4vllm26cross_device_reduce_1stageIfLi8EEEvi", HB_WORK_COMM},
+	    {"_Z4gemmI7ncclTagEvi", HB_WORK_COMPUTE},
 	    {"", HB_WORK_COMPUTE},
 	};
 

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/demangle.h"
+
 const char *hb_work__name(enum hb_work k)
 {
 	static const char *const names[HB_WORK_COUNT] = {"compute", "communication", "memcpy"};
@@ -43,11 +45,13 @@ static size_t own_name(const char *name)
 
 enum hb_work hb_work__of_kernel(const char *name)
 {
-	char own[512];
-	size_t n = own_name(name);
+	char own[512], plain[1024];
+	size_t n;
 
 	if (strncmp(name, "__amd_rocclr_copy", 17) == 0)
 		return HB_WORK_MEMCPY;
+	name = hb_demangle(name, plain, sizeof(plain));
+	n = own_name(name);
 	snprintf(own, sizeof(own), "%.*s", (int)(n < sizeof(own) ? n : sizeof(own) - 1), name);
 	for (size_t i = 0; i < sizeof(collectives) / sizeof(*collectives); i++)
 		if (strcasestr(own, collectives[i]))

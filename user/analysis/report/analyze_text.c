@@ -8,6 +8,7 @@
 #include "analysis/model/decode.h"
 #include "analysis/report/analyze_private.h"
 #include "analysis/report/cells.h"
+#include "base/demangle.h"
 #include "base/text.h"
 
 #define WIDTH 120
@@ -111,9 +112,8 @@ static struct hb_table *launches(const struct page *p, const struct hb_device *v
 	if (!v->launches)
 		return t;
 	t = t ? t
-	      : hb_table__new(
-		    "device~|launches>|operations>|delay p50>|p95>|max>|queue p50>|max>|queue empty>|kernels "
-		    "< 10 us>|< own call>");
+	      : hb_table__new("device~|launches>|ops>|delay p50>|p95>|max>|queue p50>|max>|empty>|< 10 us>|< "
+			      "own call>");
 	device_cell(t, p, v);
 	hb_cell__count(t, v->launches);
 	hb_cell__count(t, v->linked);
@@ -136,7 +136,8 @@ static void copy_cells(struct hb_table *t, const struct hb_copies *c)
 	hb_cell__count(t, c->dur.count);
 	hb_cell__bytes(t, c->bytes);
 	hb_cell__ns(t, c->dur.total);
-	dist_ns(t, &c->dur);
+	hb_cell__ns(t, c->dur.p50);
+	hb_cell__ns(t, c->dur.max);
 	if (c->dur.total && c->bytes)
 		hb_table__cell(t, "%.3g", (double)c->bytes / (double)c->dur.total);
 	else
@@ -149,7 +150,7 @@ static struct hb_table *copies(const struct page *p, const struct hb_device *v, 
 {
 	for (u32 i = 0; i < v->n_copies; i++) {
 		t = t ? t
-		      : hb_table__new("device~|copy|memory|count>|bytes>|total>|p50>|p95>|max>|GB/s>|host in "
+		      : hb_table__new("device~|copy|memory|count>|bytes>|total>|p50>|max>|GB/s>|host in "
 				      "call>|until done>");
 		device_cell(t, p, v);
 		copy_cells(t, &v->copies[i]);
@@ -172,9 +173,10 @@ static const struct section {
      "an event,\n"
      "  a stream or a peer; unknown: the call for the next work is not in the window"},
     {"Launches", launches,
-     "delay: from the call's return to its first operation; queue: operations launched and not begun, at a "
-     "launch, its\n"
-     "  own included; < own call: kernels that took less time than the call that launched them"},
+     "delay: from the call's return to its first operation; queue: operations launched and not begun, right\n"
+     "  after a launch; empty: launches that found none; < 10 us, < own call: kernels shorter than that, "
+     "than\n"
+     "  their own launch"},
     {"Copies", copies,
      "host in call: time the host spent in the calls; until done: calls that returned only when the copy had "
      "ended"},
@@ -205,6 +207,7 @@ static int print_kernels(const struct page *p)
 	struct hb_table *t;
 	u32 n, show;
 	const struct hb_kernel *const *k = hb_devices__kernels(p->a->d, &n);
+	char name[512];
 	u64 all = 0;
 	int rc;
 
@@ -220,7 +223,8 @@ static int print_kernels(const struct page *p)
 		hb_cell__count(t, k[i]->dur.count);
 		dist_ns(t, &k[i]->dur);
 		hb_table__cell(t, "%s", hb_work__name(k[i]->work));
-		hb_table__cell(t, "%s", hb_window__string(p->a->w, k[i]->name));
+		hb_table__cell(t, "%s",
+			       hb_demangle(hb_window__string(p->a->w, k[i]->name), name, sizeof(name)));
 	}
 	fprintf(p->out, "\nKernels by name\n");
 	rc = hb_table__print(t, p->out, p->width);
