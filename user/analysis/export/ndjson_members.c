@@ -590,7 +590,8 @@ static const struct special {
      "sizes of its inputs, a text that is JSON: [[16,559],[],..]; absent: not told"},
     {"op", "types", "types", NULL, "types of its inputs, a text that is JSON; absent: not told"},
     {"op", "values", "values", NULL,
-     "a text that is JSON: values of its inputs, where one is True or False; of a collective what it says of itself: "
+     "a text that is JSON: values of its inputs, where one is True or False; of a collective what it says of "
+     "itself: "
      "collective, dtype, group, in, out (elements), ranks, seq"},
     {"op", "flags", NULL, NULL, NULL},
     {"price", "probe", "name, api, class, layer", emit_probe, "the probed function; absent for a hook"},

@@ -187,8 +187,12 @@ static u32 collective_of(struct hb_convert *c, const struct hb_row *r)
 	static const struct {
 		const char *key;
 		enum hb_col col;
-	} members[] = {{"collective", HB_ARG_COLLECTIVE}, {"dtype", HB_ARG_DTYPE}, {"group", HB_ARG_GROUP},
-		       {"in", HB_ARG_IN},		  {"out", HB_ARG_OUT},	   {"ranks", HB_ARG_RANKS},
+	} members[] = {{"collective", HB_ARG_COLLECTIVE},
+		       {"dtype", HB_ARG_DTYPE},
+		       {"group", HB_ARG_GROUP},
+		       {"in", HB_ARG_IN},
+		       {"out", HB_ARG_OUT},
+		       {"ranks", HB_ARG_RANKS},
 		       {"seq", HB_ARG_SEQ}};
 	struct hb_buf b = {0};
 	u32 id = 0;
@@ -211,8 +215,8 @@ static u32 collective_of(struct hb_convert *c, const struct hb_row *r)
 	return id;
 }
 
-/* Kept where they tell what shapes do not, such as whether an attention is causal: of most they say nothing new,
- * and are different each time. */
+/* Kept where they tell what shapes do not, such as whether an attention is causal: of most they say nothing
+ * new, and are different each time. */
 static u32 values_of(struct hb_convert *c, const struct hb_row *r)
 {
 	struct hb_piece v = hb_row__text(r, HB_ARG_VALUES);

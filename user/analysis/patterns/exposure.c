@@ -53,10 +53,54 @@ static void add_all(const struct hb_ivs *from, struct hb_ivs *to)
 		hb_ivs__add(to, from->v[i].begin, from->v[i].end);
 }
 
-/* Its dispatch thread answers for all idle time; the others for what of it they lie on the path in. */
+/* Threads in whose sleeps the path is: it left each of them for its waker. */
+struct waiters {
+	struct {
+		u32 thread;
+		u64 begin; /* of the sleep */
+	} v[16];
+	u32 n;
+};
+
+/* The path, followed backwards, comes to this segment. */
+static void come_to(struct waiters *w, const struct hb_scene *s, const struct hb_seg *g)
+{
+	u32 n, to = 0;
+
+	if (g->via_thread == HB_NONE) /* the dispatch thread itself */
+		w->n = 0;
+	for (u32 i = 0; i < w->n; i++)
+		if (w->v[i].begin < g->end && w->v[i].thread != g->thread)
+			w->v[to++] = w->v[i];
+	w->n = to;
+	if (g->via_thread == HB_NONE || g->via_thread == g->thread || w->n == sizeof(w->v) / sizeof(*w->v))
+		return;
+	for (u32 i = 0; i < w->n; i++)
+		if (w->v[i].thread == g->via_thread)
+			return;
+	w->v[w->n].thread = g->via_thread;
+	w->v[w->n].begin = hb_timeline__sleeps(s->tl, g->via_thread, &n)[g->via].at.begin;
+	w->n++;
+}
+
+static void add_idle(struct hb_exposure *x, u32 thread, const struct hb_sets *own, const struct hb_sets *idle,
+		     const struct hb_seg *g)
+{
+	struct hb_sets *t = thread < x->n ? &x->thread[thread] : NULL;
+
+	if (!t || t == own)
+		return;
+	hb_ivs__cut(&idle->sure, g->begin, g->end, &t->sure);
+	hb_ivs__cut(&idle->likely, g->begin, g->end, &t->likely);
+	hb_ivs__cut(&idle->maybe, g->begin, g->end, &t->maybe);
+}
+
+/* Its dispatch thread answers for all idle time; the others for what of it they lie on the path in, or sleep
+ * in while the path leads through their wakers. */
 static void blame(struct hb_exposure *x, const struct hb_scene *s, const struct hb_series *p)
 {
 	struct hb_sets idle = {0}, *own = p->thread < x->n ? &x->thread[p->thread] : NULL;
+	struct waiters w = {.n = 0};
 	u32 n;
 	const struct hb_seg *g = hb_path__segs(s->path, p->pid, &n);
 
@@ -67,14 +111,11 @@ static void blame(struct hb_exposure *x, const struct hb_scene *s, const struct 
 		add_all(&idle.maybe, &own->maybe);
 		own->maybe.oom |= hb_sets__oom(&idle);
 	}
-	for (u32 i = 0; i < n; i++) {
-		struct hb_sets *t = g[i].thread < x->n ? &x->thread[g[i].thread] : NULL;
-
-		if (!t || t == own)
-			continue;
-		hb_ivs__cut(&idle.sure, g[i].begin, g[i].end, &t->sure);
-		hb_ivs__cut(&idle.likely, g[i].begin, g[i].end, &t->likely);
-		hb_ivs__cut(&idle.maybe, g[i].begin, g[i].end, &t->maybe);
+	for (u32 i = n; i--;) {
+		come_to(&w, s, &g[i]);
+		add_idle(x, g[i].thread, own, &idle, &g[i]);
+		for (u32 k = 0; k < w.n; k++)
+			add_idle(x, w.v[k].thread, own, &idle, &g[i]);
 	}
 	hb_sets__free(&idle);
 }

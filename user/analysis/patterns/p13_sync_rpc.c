@@ -5,7 +5,7 @@
 #include "analysis/patterns/rpc.h"
 #include "base/text.h"
 
-enum { WAIT, STEP_SHARE, EXPOSED_SHARE, AFTER, FOLLOWED };
+enum { WAIT, STEP_SHARE, EXPOSED_SHARE, AFTER, AFTER_PASSED, FOLLOWED };
 
 static const struct hb_param params[] = {
     [WAIT] = {"wait", HB_UNIT_NS, 30000, "shorter waits do not count"},
@@ -13,13 +13,15 @@ static const struct hb_param params[] = {
     [EXPOSED_SHARE] = {"exposed_share", HB_UNIT_SHARE, 20000,
 		       "or what these waits exposed, as a part of the steps, however few they are"},
     [AFTER] = {"after", HB_UNIT_NS, 200000, "from the answer to the next launch, at most"},
+    [AFTER_PASSED] = {"after_passed", HB_UNIT_NS, 2000000,
+		      "the same where the thread that asked drives the one that launches"},
     [FOLLOWED] = {"followed_share", HB_UNIT_SHARE, 500000, "of the waits that a launch follows so soon"},
     {0},
 };
 
-static void sum_up(struct hb_look *l, u32 pid, const struct hb_rpcs *r, u64 *exposed, u32 *followed)
+static void sum_up(struct hb_look *l, bool drives, const struct hb_rpcs *r, u64 *exposed, u32 *followed)
 {
-	u64 after = hb_look__param(l, AFTER);
+	u64 after = hb_look__param(l, drives ? AFTER_PASSED : AFTER);
 
 	*exposed = 0;
 	*followed = 0;
@@ -29,7 +31,7 @@ static void sum_up(struct hb_look *l, u32 pid, const struct hb_rpcs *r, u64 *exp
 	}
 }
 
-static int tell(struct hb_look *l, const struct hb_series *p, const struct hb_rpcs *r)
+static int tell(struct hb_look *l, u32 thread, const struct hb_rpcs *r)
 {
 	const struct hb_rpc *longest = &r->v[0];
 	struct hb_draft *d;
@@ -44,12 +46,12 @@ static int tell(struct hb_look *l, const struct hb_series *p, const struct hb_rp
 	}
 	d = hb_look__find(l,
 			  "%s asks another process %u times and waits for the answer, up to %s; %s answers",
-			  hb_scene__thread_text(l->s, p->thread, who, sizeof(who)), r->n,
+			  hb_scene__thread_text(l->s, thread, who, sizeof(who)), r->n,
 			  hb_text__ns(text, sizeof(text), longest->end - longest->begin),
 			  hb_scene__task_text(l->s, longest->server, server, sizeof(server)));
 	if (!d)
 		return -ENOMEM;
-	hb_draft__pid(d, p->pid);
+	hb_draft__pid(d, hb_timeline__thread(l->s->tl, thread)->pid);
 	if (!seen)
 		hb_draft__confidence(d, HB_CONFIDENCE_LOW,
 				     "the process that answers is not traced: that it was asked is not seen");
@@ -65,42 +67,35 @@ static int tell(struct hb_look *l, const struct hb_series *p, const struct hb_rp
 	return err;
 }
 
-/* Those of the KV cache are P14's. */
-static void without_kv(const struct hb_scene *s, u32 pid, struct hb_rpcs *r)
+static int look_at(struct hb_look *l, u32 thread)
 {
-	u32 to = 0;
-
-	for (u32 i = 0; i < r->n; i++)
-		if (!hb_rpc__is_kv(s, pid, &r->v[i]))
-			r->v[to++] = r->v[i];
-	r->n = to;
-}
-
-static int look_at(struct hb_look *l, const struct hb_series *p)
-{
-	struct hb_rpcs r;
+	const struct hb_series *p = hb_rpcs__series(l->s, thread);
 	u64 exposed, step;
+	struct hb_rpcs r;
 	u32 followed;
-	int err = hb_rpcs__find(l->s, p, hb_look__param(l, WAIT), &r);
+	int err;
 
+	if (!p)
+		return 0;
+	err = hb_rpcs__find(l->s, thread, hb_look__param(l, WAIT), &r);
 	if (err)
 		return err;
-	without_kv(l->s, p->pid, &r);
-	sum_up(l, p->pid, &r, &exposed, &followed);
+	hb_rpcs__keep(l->s, thread, &r, false); /* those of the KV cache are P14's */
+	sum_up(l, thread != p->dispatch, &r, &exposed, &followed);
 	step = hb_scene__step_time(l->s, p->pid);
 	hb_look__subject(l);
 	if (r.n &&
 	    hb_look__either(l, STEP_SHARE, p->n ? hb_share(hb_rpcs__steps(p, &r), p->n) : 0, EXPOSED_SHARE,
 			    hb_share(exposed, step)) &&
 	    hb_look__at_least(l, FOLLOWED, hb_share(followed, r.n)))
-		err = tell(l, p, &r);
+		err = tell(l, thread, &r);
 	hb_rpcs__free(&r);
 	return err;
 }
 
 static int detect(struct hb_look *l)
 {
-	return hb_look__series(l, look_at);
+	return hb_look__threads(l, look_at);
 }
 
 HB_PATTERN(p13_sync_rpc) = {
@@ -110,9 +105,11 @@ HB_PATTERN(p13_sync_rpc) = {
     .rank = HB_RANK_IPC,
     .needs = HB_NEED_SLEEP | HB_NEED_ACCEL,
     .params = params,
-    .rule = "the dispatch thread wakes another process, sleeps until that one answers, and launches right "
-	    "afterwards; in many "
-	    "steps, or long enough to show. Parents, which drive the process, are left out",
+    .rule =
+	"the dispatch thread, or one that drives it, wakes another process, sleeps until that one answers, "
+	"and "
+	"work for the device follows right afterwards; in many steps, or long enough to show. Parents, which "
+	"drive the process, are left out",
     .fix = "make it asynchronous, batch it, fetch ahead, cache the result, ask from a helper thread",
     .ref = "NVIDIA/TensorRT-LLM#15109, #15114 (a submit RPC of rank 0 starves the executor loop)",
     .traps = "a call during which the device works through its queue costs nothing; waiting for new requests "

@@ -14,11 +14,28 @@ static const struct hb_param params[] = {
     {0},
 };
 
-static int tell(struct hb_look *l, const struct hb_series *p, const struct hb_rpcs *r)
+static struct hb_draft *open_draft(struct hb_look *l, u32 thread, const struct hb_rpcs *r)
 {
-	struct hb_draft *d = NULL;
+	u32 pid = hb_timeline__thread(l->s->tl, thread)->pid;
+	const struct hb_rpc *named = &r->v[0]; /* one with a stack: there is one, else they were not KV's */
 	char who[64], server[64], frame[256];
-	int err = 0;
+	struct hb_draft *d;
+
+	for (u32 i = 0; i < r->n && !named->stack; i++)
+		named = &r->v[i];
+	d = hb_look__find(l, "%s waits for the KV cache's service: %s, in %s",
+			  hb_scene__thread_text(l->s, thread, who, sizeof(who)),
+			  hb_scene__task_text(l->s, named->server, server, sizeof(server)),
+			  hb_scene__frame_text(l->s, pid, named->stack, frame, sizeof(frame)));
+	if (d)
+		hb_draft__pid(d, pid);
+	return d;
+}
+
+static int tell(struct hb_look *l, u32 thread, const struct hb_rpcs *r)
+{
+	struct hb_draft *d = open_draft(l, thread, r);
+	int err = d ? 0 : -ENOMEM;
 
 	for (u32 i = 0; i < r->n && !err; i++) {
 		struct hb_case c = {.begin = r->v[i].begin,
@@ -27,47 +44,36 @@ static int tell(struct hb_look *l, const struct hb_series *p, const struct hb_rp
 				    .stack = r->v[i].stack,
 				    .waker = r->v[i].server};
 
-		if (!hb_rpc__is_kv(l->s, p->pid, &r->v[i]))
-			continue;
-		if (!d) {
-			d = hb_look__find(l, "%s waits for the KV cache's service: %s, in %s",
-					  hb_scene__thread_text(l->s, p->thread, who, sizeof(who)),
-					  hb_scene__task_text(l->s, c.waker, server, sizeof(server)),
-					  hb_scene__frame_text(l->s, p->pid, c.stack, frame, sizeof(frame)));
-			if (!d)
-				return -ENOMEM;
-			hb_draft__pid(d, p->pid);
-		}
 		err = hb_draft__add(d, &c);
 	}
 	return err;
 }
 
-static int look_at(struct hb_look *l, const struct hb_series *p)
+static int look_at(struct hb_look *l, u32 thread)
 {
+	const struct hb_series *p = hb_rpcs__series(l->s, thread);
 	struct hb_rpcs r;
 	u64 exposed = 0;
-	u32 n = 0;
-	int err = hb_rpcs__find(l->s, p, hb_look__param(l, WAIT), &r);
+	int err;
 
+	if (!p)
+		return 0;
+	err = hb_rpcs__find(l->s, thread, hb_look__param(l, WAIT), &r);
 	if (err)
 		return err;
-	for (u32 i = 0; i < r.n; i++) {
-		if (!hb_rpc__is_kv(l->s, p->pid, &r.v[i]))
-			continue;
+	hb_rpcs__keep(l->s, thread, &r, true);
+	for (u32 i = 0; i < r.n; i++)
 		exposed += hb_scene__likely(l->s, r.v[i].thread, r.v[i].begin, r.v[i].end);
-		n++;
-	}
 	hb_look__subject(l);
-	if (n && hb_look__at_least(l, EXPOSED_SHARE, hb_share(exposed, hb_scene__step_time(l->s, p->pid))))
-		err = tell(l, p, &r);
+	if (r.n && hb_look__at_least(l, EXPOSED_SHARE, hb_share(exposed, hb_scene__step_time(l->s, p->pid))))
+		err = tell(l, thread, &r);
 	hb_rpcs__free(&r);
 	return err;
 }
 
 static int detect(struct hb_look *l)
 {
-	return hb_look__series(l, look_at);
+	return hb_look__threads(l, look_at);
 }
 
 HB_PATTERN(p14_kv_stall) = {
@@ -77,9 +83,9 @@ HB_PATTERN(p14_kv_stall) = {
     .rank = HB_RANK_IPC,
     .needs = HB_NEED_SLEEP | HB_NEED_STACK | HB_NEED_ACCEL,
     .params = params,
-    .rule = "the dispatch thread waits for another process below a Python function that allocates, looks up "
-	    "or loads KV "
-	    "blocks, and the device idles",
+    .rule =
+	"the dispatch thread, or one that drives it, waits for another process below a Python function that "
+	"allocates, looks up or loads KV blocks, and the device idles",
     .fix = "start the prefetch of waiting requests before scheduling, allocate asynchronously with a "
 	   "reservation, receive in "
 	   "the background",

@@ -76,43 +76,71 @@ static const struct hb_frame_rule kv[] = {
     {"*", "*block_table*"}, {NULL, NULL},
 };
 
-bool hb_rpc__is_kv(const struct hb_scene *s, u32 pid, const struct hb_rpc *r)
+const struct hb_series *hb_rpcs__series(const struct hb_scene *s, u32 thread)
 {
-	return hb_scene__frame(s, pid, r->stack, kv);
+	u32 pid = hb_timeline__thread(s->tl, thread)->pid;
+	const struct hb_series *p = hb_steps__of_pid(s->steps, pid);
+
+	if (p)
+		return p;
+	hb_path__exposed(s->path, thread, s->start, s->end, &pid);
+	p = hb_steps__of_pid(s->steps, pid);
+	return p || !hb_steps__series(s->steps) ? p : hb_steps__at(s->steps, 0);
+}
+
+/* It launches: waiting for it is waiting for a step's result, not for an answer. */
+static bool dispatches(const struct hb_scene *s, u32 pid)
+{
+	const struct hb_series *p = hb_steps__of_pid(s->steps, pid);
+
+	return p && p->ops;
+}
+
+static u64 next_work(const struct hb_scene *s, u64 t)
+{
+	u64 at = s->end;
+
+	for (u32 i = 0; i < hb_steps__series(s->steps); i++) {
+		u32 thread = hb_steps__at(s->steps, i)->dispatch;
+		u64 one = thread == HB_NONE ? at : hb_scene__next_work_at(s, thread, t);
+
+		at = one < at ? one : at;
+	}
+	return at;
 }
 
 /* One wait, false wake-ups joined: fills *r, false when it is none. */
-static bool examine(const struct hb_scene *s, const struct hb_series *p, u32 i, const struct poke *poke,
-		    u32 pokes, struct hb_rpc *r)
+static bool examine(const struct hb_scene *s, u32 thread, u32 i, const struct poke *poke, u32 pokes,
+		    struct hb_rpc *r)
 {
-	u32 n;
-	const struct hb_tl_sleep *z = hb_timeline__sleeps(s->tl, p->thread, &n);
-	const struct hb_edge *e = hb_wake__edges(s->wk, p->thread, &n);
+	u32 n, pid = hb_timeline__thread(s->tl, thread)->pid;
+	const struct hb_tl_sleep *z = hb_timeline__sleeps(s->tl, thread, &n);
+	const struct hb_edge *e = hb_wake__edges(s->wk, thread, &n);
 	u32 last = e[i].last < n ? e[i].last : i;
 	const struct hb_edge *by = &e[last];
 	u64 before = i ? z[i - 1].at.end : s->start;
 
-	if (!is_message(&z[i]) || !by->task || by->task->pid == p->pid ||
-	    hb_scene__ancestor(s, by->task->pid, p->pid))
+	if (!is_message(&z[i]) || !by->task || by->task->pid == pid ||
+	    hb_scene__ancestor(s, by->task->pid, pid) || dispatches(s, by->task->pid))
 		return false;
 	*r = (struct hb_rpc){.begin = z[i].at.begin,
 			     .end = z[last].at.end,
-			     .thread = p->thread,
+			     .thread = thread,
 			     .stack = z[i].at.stack,
 			     .server_pid = by->task->pid,
 			     .server = by->task};
 	r->seen = poked(poke, pokes, by->task->pid, before, by->at);
-	r->next = hb_scene__next_work_at(s, p->thread, r->end);
+	r->next = next_work(s, r->end);
 	return r->seen || !by->task->target;
 }
 
-int hb_rpcs__find(const struct hb_scene *s, const struct hb_series *p, u64 least, struct hb_rpcs *out)
+int hb_rpcs__find(const struct hb_scene *s, u32 thread, u64 least, struct hb_rpcs *out)
 {
 	u32 n, pokes, edges;
-	struct poke *poke = pokes_of(s, p->thread, &pokes);
-	const struct hb_edge *e = hb_wake__edges(s->wk, p->thread, &edges);
+	struct poke *poke = pokes_of(s, thread, &pokes);
+	const struct hb_edge *e = hb_wake__edges(s->wk, thread, &edges);
 
-	hb_timeline__sleeps(s->tl, p->thread, &n);
+	hb_timeline__sleeps(s->tl, thread, &n);
 	out->n = 0;
 	out->v = calloc(n + 1, sizeof(*out->v));
 	if (!poke || !out->v) {
@@ -123,7 +151,7 @@ int hb_rpcs__find(const struct hb_scene *s, const struct hb_series *p, u64 least
 	for (u32 i = 0; i < n; i++) {
 		struct hb_rpc r;
 
-		if (examine(s, p, i, poke, pokes, &r) && r.end - r.begin >= least)
+		if (examine(s, thread, i, poke, pokes, &r) && r.end - r.begin >= least)
 			out->v[out->n++] = r;
 		if (e[i].last < n && e[i].last > i)
 			i = e[i].last;
@@ -137,6 +165,22 @@ void hb_rpcs__free(struct hb_rpcs *r)
 	free(r->v);
 	r->v = NULL;
 	r->n = 0;
+}
+
+/* One without a stack, such as at the window's begin, is what the others with that server are. */
+void hb_rpcs__keep(const struct hb_scene *s, u32 thread, struct hb_rpcs *r, bool of_kv)
+{
+	u32 pid = hb_timeline__thread(s->tl, thread)->pid, to = 0;
+
+	for (u32 i = 0; i < r->n; i++)
+		r->v[i].kv = hb_scene__frame(s, pid, r->v[i].stack, kv);
+	for (u32 i = 0; i < r->n; i++)
+		for (u32 k = 0; k < r->n && !r->v[i].stack && !r->v[i].kv; k++)
+			r->v[i].kv = r->v[k].kv && r->v[k].server_pid == r->v[i].server_pid;
+	for (u32 i = 0; i < r->n; i++)
+		if (r->v[i].kv == of_kv)
+			r->v[to++] = r->v[i];
+	r->n = to;
 }
 
 u32 hb_rpcs__steps(const struct hb_series *p, const struct hb_rpcs *r)
