@@ -25,7 +25,7 @@ test-setup:
 unit-build: $(UNIT_BIN)
 
 # The analysis of a window file must run where libbpf and libelf are not installed: link all of it without them.
-ANALYSIS_OBJ := $(filter $(B)/user/base/% $(B)/user/schema/% $(B)/user/window/% $(B)/user/analysis/%,$(OBJ))
+ANALYSIS_OBJ := $(filter $(B)/user/base/% $(B)/user/schema/% $(B)/user/window/% $(B)/user/planfile/% $(B)/user/analysis/%,$(OBJ))
 analysis-alone: $(ANALYSIS_OBJ) $(B)/gen/exporters.o $(B)/gen/patterns.o $(B)/gen/sysno.o $(B)/gen/api_names.o
 	@echo 'int main(void){return 0;}' > $(B)/analysis-alone.c
 	$(CC) $(CFLAGS) -o $(B)/analysis-alone $(B)/analysis-alone.c $^ \

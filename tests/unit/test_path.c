@@ -80,7 +80,8 @@ static void kinds_of_time(void **state)
 	u64 us = 1000;
 	static const struct expected e[] = {
 	    {0, 10000, 100, HB_SEG_RUN},	   {10000, 40000, 100, HB_SEG_API},
-	    {40000, 50000, 100, HB_SEG_RUN},	   {50000, 150000, 100, HB_SEG_DEVICE},
+	    {40000, 50000, 100, HB_SEG_RUN},	   {50000, 140000, 100, HB_SEG_DEVICE},
+	    {140000, 141000, 100, HB_SEG_SCHED},   {141000, 150000, 100, HB_SEG_API},
 	    {150000, 160000, 100, HB_SEG_RUN},	   {160000, 180000, 100, HB_SEG_GC},
 	    {180000, 190000, 100, HB_SEG_RUN},	   {190000, 200000, 100, HB_SEG_SCHED},
 	    {200000, 210000, 100, HB_SEG_RUN},	   {210000, 220000, 100, HB_SEG_OTHER},
@@ -90,7 +91,7 @@ static void kinds_of_time(void **state)
 	};
 
 	CALL(&h, h.main, Q_ALLOC, 10 * us, 40 * us);
-	/* a wait for the device that slept part of its time: all of it is the device's */
+	/* a wait for the device that slept until it was done, had no CPU, and then returned */
 	SLEEP(&h, h.main, 60 * us, 140 * us, 141 * us, 101, FUTEX(3));
 	CALL(&h, h.main, Q_STREAM_SYNC, 50 * us, 150 * us);
 	rig_put(&h.r, 170 * us, h.main, HB_TYPE_sample, &s);

@@ -274,6 +274,53 @@ static void idle_after_a_read_back(void **state)
 	rig_close(&h.r, w);
 }
 
+/* The device is done when the thread is woken, not when it has a CPU again. */
+static void late_return_of_a_wait(void **state)
+{
+	struct host_rig h = host_new("busy-late");
+	struct hb_window *w;
+	struct hb_host *x;
+	u32 main;
+	bool sure;
+
+	for (u64 i = 0; i < 4; i++) { /* a wait of 10 to 50 ms of each 100 */
+		u64 t = i * 100 * MS;
+
+		CALL(&h, h.main, Q_LAUNCH, t + 9 * MS, t + 9 * MS);
+		/* woken at 20, had a CPU at 49.99; the same, then preempted; preempted only; woken long
+		 * before */
+		if (i < 2)
+			SLEEP(&h, h.main, t + 11 * MS, t + 20 * MS, t + 49990 * US - i * 10 * MS, 101,
+			      .chan = 1, .chankind = HB_CHAN_FILE, .sysno = 16);
+		if (i == 1 || i == 2)
+			SLEEP(&h, h.main, t + 40 * MS, t + 40 * MS, t + 49990 * US, 0, .state = PREEMPTED,
+			      .sysno = HB_SYSNO_NONE);
+		if (i == 3)
+			SLEEP(&h, h.main, t + 11 * MS, t + 20 * MS, t + 21 * MS, 101, .chan = 1,
+			      .chankind = HB_CHAN_FILE, .sysno = 16);
+		CALL(&h, h.main, Q_DEVICE_SYNC, t + 10 * MS, t + 50 * MS);
+	}
+	w = host_open(&h);
+	x = host_build(w);
+	main = hb_timeline__by_tid(hb_host__timeline(x), 100);
+	assert_int_equal(hb_call__done(hb_host__timeline(x), main, 1, &sure), AT(20 * MS));
+	assert_true(sure);
+	assert_int_equal(hb_call__done(hb_host__timeline(x), main, 3, &sure), AT(120 * MS));
+	assert_true(sure);
+	assert_int_equal(hb_call__done(hb_host__timeline(x), main, 5, &sure), AT(240 * MS));
+	assert_false(sure);
+	assert_int_equal(hb_call__done(hb_host__timeline(x), main, 7, &sure), AT(350 * MS));
+	assert_true(sure);
+	assert_state(x, 10 * MS, 20 * MS, HB_BUSY_BUSY);
+	assert_state(x, 20 * MS, 109 * MS, HB_BUSY_IDLE);
+	assert_state(x, 210 * MS, 240 * MS, HB_BUSY_BUSY);
+	assert_state(x, 240 * MS, 250 * MS, HB_BUSY_UNKNOWN);
+	assert_state(x, 250 * MS, 309 * MS, HB_BUSY_IDLE);
+	assert_state(x, 310 * MS, 350 * MS, HB_BUSY_BUSY);
+	hb_host__free(x);
+	rig_close(&h.r, w);
+}
+
 /* A wait for one stream says nothing of another one without a read-back. */
 static void another_stream_stays_unknown(void **state)
 {
@@ -481,6 +528,7 @@ int main(void)
 	    cmocka_unit_test(none_and_why),
 	    cmocka_unit_test(steps_are_tiled),
 	    cmocka_unit_test(idle_after_a_read_back),
+	    cmocka_unit_test(late_return_of_a_wait),
 	    cmocka_unit_test(another_stream_stays_unknown),
 	    cmocka_unit_test(likely_from_what_work_costs),
 	    cmocka_unit_test(recorded_events),

@@ -239,6 +239,30 @@ static void chain_ends_at_work(void **state)
 	done(&b);
 }
 
+/* Woken early, but it had no CPU: nobody further on is to blame. */
+static void chain_ends_without_a_cpu(void **state)
+{
+	struct host_rig h = host_new("wake-cpu");
+	struct built b;
+	struct hb_hop hop[HB_HOPS];
+	char text[128];
+	u32 n;
+
+	SLEEP(&h, h.helper, 20 * MS, 25 * MS, 90 * MS, 200, FUTEX(9));
+	SLEEP(&h, h.main, 10 * MS, 100 * MS, 101 * MS, 101, FUTEX(8));
+	SLEEP(&h, h.main, 200 * MS, 210 * MS, 290 * MS, 101, FUTEX(8));
+	SLEEP(&h, h.server, 0, 1, 2, 0, NO_CALL);
+	b = build(&h);
+	n = hb_wake__chain(b.wk, hb_timeline__by_tid(b.tl, 100), AT(0), AT(150 * MS), hop, HB_HOPS);
+	assert_int_equal(n, 2);
+	hb_wake__chain_text(b.wk, hop, n, text, sizeof(text));
+	assert_string_equal(text, "engine -> futex 0x8 -> helper (waiting for a CPU)");
+	n = hb_wake__chain(b.wk, hb_timeline__by_tid(b.tl, 100), AT(150 * MS), AT(300 * MS), hop, HB_HOPS);
+	assert_int_equal(n, 1);
+	assert_int_equal(hop[0].by, HB_WAKE_PREEMPTED);
+	done(&b);
+}
+
 static void relays(void **state)
 {
 	struct host_rig h = host_new("wake-relay");
@@ -270,9 +294,13 @@ static void relays(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(typed),	       cmocka_unit_test(senders_are_guessed),
-	    cmocka_unit_test(channels),	       cmocka_unit_test(false_wakeups),
-	    cmocka_unit_test(chain_of_a_call), cmocka_unit_test(chain_ends_at_work),
+	    cmocka_unit_test(typed),
+	    cmocka_unit_test(senders_are_guessed),
+	    cmocka_unit_test(channels),
+	    cmocka_unit_test(false_wakeups),
+	    cmocka_unit_test(chain_of_a_call),
+	    cmocka_unit_test(chain_ends_at_work),
+	    cmocka_unit_test(chain_ends_without_a_cpu),
 	    cmocka_unit_test(relays),
 	};
 

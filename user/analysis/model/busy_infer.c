@@ -21,10 +21,13 @@
 #define BLOCKED_NS 20000 /* shorter waits do not say that there was work */
 #define OPEN_MAX   8192	 /* submissions not known to be done; of more the older half is taken to be */
 
+enum what { BEGINS, NO_MORE_BUSY, ENDS };
 enum cover { COVER_NOTHING, COVER_ALL, COVER_STREAM, COVER_EVENT };
 
-struct item { /* a call that gives work, waits, or records an event */
-	u64 begin, end, stream, handle;
+struct item {		/* a call that gives work, waits, or records an event */
+	u64 begin, end; /* of a wait: to where what it covers was done */
+	u64 until;	/* the device was at work for it to here; later it is not known */
+	u64 stream, handle;
 	u32 thread, call;
 	u32 key;  /* of work */
 	u8 cover; /* of a wait: enum cover */
@@ -37,7 +40,7 @@ struct infer {
 	struct hb_costs *costs;
 	struct item *item;
 	u32 n_items, cap_items;
-	struct hb_order *event; /* 2 * item + (0: begin, 1: end of a wait), by time */
+	struct hb_order *event; /* 4 * item + enum what, by time */
 	u32 n_events;
 	u32 *open, n_open;	 /* items submitted and not known to be done, in order */
 	u32 *done, n_done;	 /* those that the last wait was the first to cover; keys for learning */
@@ -91,6 +94,13 @@ static int add_item(struct infer *x, u32 thread, u32 i, const struct hb_tl_call 
 
 	it.work = hb_call__is_work(c);
 	it.cover = cover_of(x, c);
+	it.until = it.end;
+	if (it.cover) {
+		bool sure;
+
+		it.until = hb_call__done(x->tl, thread, i, &sure);
+		it.end = sure ? it.until : it.end;
+	}
 	it.readback = it.work && c->copy == HB_COPY_DTOH;
 	it.records = c->op == HB_OP_EVENT && c->handle && has(x, c, "EventRecord");
 	if (!it.work && !it.cover && !it.records)
@@ -130,7 +140,7 @@ static int collect(struct infer *x, u32 pid)
 
 static int order(struct infer *x)
 {
-	x->event = malloc((x->n_items * 2 + 1) * sizeof(*x->event));
+	x->event = malloc((x->n_items * 3 + 1) * sizeof(*x->event));
 	x->open = malloc((OPEN_MAX + 1) * sizeof(*x->open));
 	x->done = malloc((OPEN_MAX + 1) * sizeof(*x->done));
 	x->waited = calloc(hb_timeline__threads(x->tl) + 1, sizeof(*x->waited));
@@ -139,9 +149,11 @@ static int order(struct infer *x)
 	for (u32 i = 0; i < x->n_items; i++) {
 		const struct item *it = &x->item[i];
 
-		x->event[x->n_events++] = (struct hb_order){.key = it->begin, .item = i * 2};
-		if (it->cover)
-			x->event[x->n_events++] = (struct hb_order){.key = it->end, .item = i * 2 + 1};
+		x->event[x->n_events++] = (struct hb_order){.key = it->begin, .item = i * 4 + BEGINS};
+		if (!it->cover)
+			continue;
+		x->event[x->n_events++] = (struct hb_order){.key = it->until, .item = i * 4 + NO_MORE_BUSY};
+		x->event[x->n_events++] = (struct hb_order){.key = it->end, .item = i * 4 + ENDS};
 	}
 	return hb_order__sort(x->event, x->n_events);
 }
@@ -239,7 +251,7 @@ static void redrain(struct infer *x, u64 t, bool blocked)
  * done. */
 static int wait_done(struct infer *x, const struct item *w)
 {
-	bool blocked = w->end - w->begin >= BLOCKED_NS;
+	bool blocked = w->until - w->begin >= BLOCKED_NS;
 	u64 first = cover(x, w), from = first > x->since ? first : x->since;
 	int err = 0;
 
@@ -266,9 +278,9 @@ static u64 median_between(struct infer *x, u64 *gap)
 	u64 last = 0;
 
 	for (u32 k = 0; k < x->n_events; k++) {
-		const struct item *w = &x->item[x->event[k].item / 2];
+		const struct item *w = &x->item[x->event[k].item / 4];
 
-		if (!(x->event[k].item & 1) || w->cover != COVER_EVENT)
+		if (x->event[k].item % 4 != ENDS || w->cover != COVER_EVENT)
 			continue;
 		if (w->end - w->begin < BLOCKED_NS) {
 			last = 0;
@@ -294,13 +306,13 @@ static int find_lag(struct infer *x)
 	usual = median_between(x, gap);
 	free(gap);
 	for (u32 k = 0; k < x->n_events && usual; k++) {
-		const struct item *it = &x->item[x->event[k].item / 2];
+		const struct item *it = &x->item[x->event[k].item / 4];
 
-		if (it->work && !(x->event[k].item & 1)) {
+		if (it->work && x->event[k].item % 4 == BEGINS) {
 			first = first ? first : it->begin;
 			last = it->begin;
 		}
-		if (it->cover != COVER_EVENT || !(x->event[k].item & 1))
+		if (it->cover != COVER_EVENT || x->event[k].item % 4 != ENDS)
 			continue;
 		if (first && it->end - it->begin < BLOCKED_NS)
 			ahead += it->begin - last < usual / 4;
@@ -366,22 +378,23 @@ static int pass(struct infer *x, bool learning)
 	int err = reset(x, learning);
 
 	for (u32 k = 0; k < x->n_events && !err; k++) {
-		const struct item *it = &x->item[x->event[k].item / 2];
-		bool ends = x->event[k].item & 1, blocks = it->cover && it->end - it->begin >= BLOCKED_NS;
+		const struct item *it = &x->item[x->event[k].item / 4];
+		bool blocks = it->cover && it->until - it->begin >= BLOCKED_NS;
+		u32 what = x->event[k].item % 4;
 
 		if (!learning)
 			err = advance(x, x->event[k].key);
 		if (err)
 			break;
-		if (!ends && it->records)
-			err = hb_map__put(x->recorded, it->handle, x->event[k].item / 2 + 1);
-		if (!ends && it->work)
-			submit(x, x->event[k].item / 2);
-		if (!ends)
+		if (what == BEGINS && it->records)
+			err = hb_map__put(x->recorded, it->handle, x->event[k].item / 4 + 1);
+		if (what == BEGINS && it->work)
+			submit(x, x->event[k].item / 4);
+		if (what == BEGINS)
 			x->depth += blocks;
-		else
+		else if (what == NO_MORE_BUSY)
 			x->depth -= blocks;
-		if (ends && !err)
+		else
 			err = wait_done(x, it);
 	}
 	if (!learning && !err)

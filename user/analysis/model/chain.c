@@ -9,8 +9,9 @@
 #include "analysis/model/decode.h"
 #include "base/text.h"
 
-struct wait { /* sleeps joined over false wake-ups */
-	u64 begin, end;
+struct wait {		  /* sleeps joined over false wake-ups */
+	u64 begin, end;	  /* end: back on a CPU */
+	u64 slept, ready; /* of what was asked for */
 	u32 last;
 };
 
@@ -23,27 +24,31 @@ static struct wait longest(const struct hb_wake *wk, const struct hb_timeline *t
 	u32 n, i = hb_timeline__at(tl, thread, HB_TL_SLEEP, begin);
 	const struct hb_edge *e = hb_wake__edges(wk, thread, &n);
 	const struct hb_tl_sleep *s = hb_timeline__sleeps(tl, thread, &n);
-	u64 most = 0;
 
 	if (i == HB_NONE)
 		i = hb_timeline__from(tl, thread, HB_TL_SLEEP, begin);
 	for (; i < n && s[i].at.begin < end; i++) {
-		u64 in;
+		u64 wake = s[i].at.end - s[i].ready;
 
 		if (s[i].at.end > end && !cut)
 			break;
 		if (now.last != e[i].last)
 			now = (struct wait){.begin = s[i].at.begin, .last = e[i].last};
 		now.end = s[i].at.end;
-		in = hb_overlap(now.begin, now.end, begin, end);
-		if (in > most) {
-			most = in;
+		now.slept += hb_overlap(s[i].at.begin, wake, begin, end);
+		now.ready += hb_overlap(wake, s[i].at.end, begin, end);
+		if (now.slept + now.ready > best.slept + best.ready)
 			best = now;
-		}
 	}
 	if (best.last != HB_NONE)
 		best.end = s[best.last].at.end;
 	return best;
+}
+
+/* How the wait ended: one that was mostly runnable waited for a CPU, whoever woke it. */
+static u8 ended_by(const struct wait *w, const struct hb_edge *e)
+{
+	return w->ready > w->slept ? HB_WAKE_PREEMPTED : e->by;
 }
 
 /* When the thread came to its work: the end of its last sleep before t, but not before `low`. */
@@ -81,14 +86,14 @@ static struct hb_hop hop_of(const struct hb_wake *wk, const struct hb_timeline *
 	if (h.thread == HB_NONE)
 		return h;
 	w = longest(wk, tl, h.thread, low, from->at, false);
-	if (w.last == HB_NONE || hb_overlap(w.begin, w.end, low, from->at) < (from->at - low) / 2) {
+	if (w.last == HB_NONE || w.slept + w.ready < (from->at - low) / 2) {
 		h.begin = work_begin(tl, h.thread, low, from->at);
 		return h;
 	}
 	h.sleep = w.last;
 	h.begin = w.begin;
 	h.end = w.end;
-	h.by = hb_wake__edges(wk, h.thread, &n)[w.last].by;
+	h.by = ended_by(&w, &hb_wake__edges(wk, h.thread, &n)[w.last]);
 	return h;
 }
 
@@ -108,9 +113,9 @@ u32 hb_wake__chain(const struct hb_wake *wk, u32 thread, u64 begin, u64 end, str
 				   .sleep = w.last,
 				   .begin = w.begin,
 				   .end = w.end,
-				   .by = e->by};
+				   .by = ended_by(&w, e)};
 	low = w.begin;
-	while (n < max && e->task) {
+	while (n < max && e->task && hop[n - 1].by != HB_WAKE_PREEMPTED) {
 		struct hb_hop h = hop_of(wk, tl, e, low < e->at ? low : e->at);
 
 		if (seen(hop, n, h.thread, h.sleep) && h.thread != HB_NONE)
@@ -154,6 +159,8 @@ static const char *ending(const struct hb_hop *h)
 {
 	if (h->by == HB_WAKE_THREAD || h->by == HB_WAKE_OUTSIDE)
 		return "";
+	if (h->by == HB_WAKE_PREEMPTED)
+		return "waiting for a CPU";
 	if (h->sleep != HB_NONE)
 		return hb_wake__by_name(h->by);
 	return h->thread == HB_NONE ? "not traced" : "working";
@@ -189,7 +196,8 @@ const char *hb_wake__chain_text(const struct hb_wake *wk, const struct hb_hop *h
 		if (hop[i].relay && !last)
 			continue;
 		add(buf, size, &at, "%s", hb_decode__comm(w, hop[i].task));
-		if (hop[i].sleep != HB_NONE && (!last || hop[i].by != HB_WAKE_TIMER))
+		if (hop[i].sleep != HB_NONE &&
+		    (!last || (hop[i].by != HB_WAKE_TIMER && hop[i].by != HB_WAKE_PREEMPTED)))
 			add(buf, size, &at, " -> %s", slept_on(tl, &hop[i], chan, sizeof(chan)));
 		add(buf, size, &at, "%s%s%s%s", *end ? " (" : "", end, *end ? ")" : "", last ? "" : " -> ");
 	}

@@ -68,8 +68,9 @@ struct hb_hop {
 	u32 sleep;	/* index of the sleep that held it up; HB_NONE: it was working, or is not traced */
 	u64 begin, end; /* of that sleep, false wake-ups joined; else of its work: to when it woke the
 			 * one before */
-	u8 by;		/* enum hb_wake_by: how this hop's sleep ended. UNKNOWN when `sleep` is HB_NONE */
-	bool relay;	/* an I/O thread that only passed the wake-up on: leave it out of a short text */
+	u8 by; /* enum hb_wake_by: how this hop's sleep ended; PREEMPTED when most of it was waiting for a
+		* CPU. UNKNOWN when `sleep` is HB_NONE */
+	bool relay; /* an I/O thread that only passed the wake-up on: leave it out of a short text */
 	bool guessed;
 };
 #define HB_HOPS 12

@@ -106,9 +106,11 @@ static int run(struct walk *x, u32 call)
 	if (t->born >= x->t || x->t <= hb_timeline__start(x->tl))
 		return charge(x, x->begin, HB_SEG_OUTSIDE, HB_NONE, 0);
 	from = later(from, t->born);
-	if (call != HB_NONE) {
+	if (call != HB_NONE) { /* of a wait for the device: after it was done */
 		const struct hb_tl_call *c = &hb_timeline__calls(x->tl, x->thread, &n)[call];
 
+		if (hb_call__waited(c))
+			from = later(from, hb_call__done(x->tl, x->thread, call, NULL));
 		return charge(x, later(from, c->at.begin), HB_SEG_API, call, c->at.stack);
 	}
 	from = last_end(x, HB_TL_CALL, from);
@@ -162,14 +164,11 @@ static int sleep_at(struct walk *x, u32 at)
 	u32 n;
 	const struct hb_edge *e = &hb_wake__edges(x->wk, x->thread, &n)[at];
 	const struct hb_tl_sleep *s = &hb_timeline__sleeps(x->tl, x->thread, &n)[at];
-	int err = 0;
 
 	if (e->by == HB_WAKE_PREEMPTED)
 		return charge(x, s->at.begin, HB_SEG_SCHED, at, s->at.stack);
 	if (x->t > e->at && s->ready)
-		err = charge(x, e->at, HB_SEG_SCHED, at, s->at.stack);
-	if (err || x->t <= x->begin || x->t <= s->at.begin)
-		return err;
+		return charge(x, e->at, HB_SEG_SCHED, at, s->at.stack);
 	if (x->t == e->at && e->by == HB_WAKE_THREAD && e->thread != HB_NONE && e->thread != x->thread)
 		return jump(x, at, s, e);
 	return charge(x, s->at.begin, kind_of(e->by), at, s->at.stack);
@@ -182,7 +181,7 @@ static int one(struct walk *x)
 	u64 t = x->t;
 	int err;
 
-	if (call != HB_NONE && hb_call__waited(&c[call]))
+	if (call != HB_NONE && hb_call__waited(&c[call]) && t <= hb_call__done(x->tl, x->thread, call, NULL))
 		return charge(x, c[call].at.begin, HB_SEG_DEVICE, call, c[call].at.stack);
 	sleep = hb_timeline__at(x->tl, x->thread, HB_TL_SLEEP, x->t - 1);
 	err = sleep != HB_NONE ? sleep_at(x, sleep) : run(x, call);

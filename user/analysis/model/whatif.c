@@ -222,7 +222,8 @@ static int wait_ends(struct replay *x, u32 thread, u32 at)
 	bool last = x->anchor == ANCHOR_LAST || (x->anchor == ANCHOR_LIKELY && likely_starved(x, thread, c));
 	u64 given = submission(x, thread, c, last), is = map(x, thread, c->at.begin);
 	u64 less = saved(x, &x->thread[thread], c->at.begin, c->at.end);
-	u64 ends = later(is, map(x, thread, given) + (c->at.end - given));
+	u64 done = hb_call__done(x->p->tl, thread, at, NULL);
+	u64 ends = later(is, map(x, thread, given) + (done - given)) + (c->at.end - done);
 
 	if (less)
 		ends = is + (c->at.end - c->at.begin) - less;
