@@ -232,9 +232,12 @@ def run_queue_apart(twin, cause):
     assert waited_for_cpu(twin)[1] < 0.02 * twin.truth.length
 
 
-def prepare_delay(truth):
-    """What the wait for a CPU cost the device: all of it while a step was prepared, for nothing is queued then."""
-    return sum(r["value"] for r in truth.rows("prepare"))
+def delay_exposed(truth):
+    """What the wait for a CPU cost the device: of each step the part in which it had nothing to do, or that wait, if it is less."""
+    busy, cost = truth.busy(), 0
+    for r in truth.rows("step"):
+        cost += min(r["value"], spans.total(spans.without([(r["begin"], r["end"])], busy)))
+    return cost
 
 
 def throttled(cause):

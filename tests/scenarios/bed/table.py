@@ -17,11 +17,11 @@ SCENARIOS = (
         patterns=("P22",), program=("convoy",), twin=("--sharded",),
         shows=checks.convoy, healthy=checks.convoy_sharded),
     Scenario(
-        "pool", "a thread pool parks and wakes for each task of 5 us",
+        "pool", "a thread pool parks and wakes for each task of 3 us",
         patterns=("P23",), program=("pool",), twin=("--batch",),
         shows=checks.pool, healthy=checks.pool_batched),
     Scenario(
-        "exceptions", "a cache says no by raising, 1,000 times a step",
+        "exceptions", "a cache says no by raising, 2,000 times a step",
         patterns=("P25",), program=("exceptions.py",), twin=("--ask",),
         shows=checks.exceptions, healthy=checks.exceptions_asked),
     Scenario(
@@ -47,11 +47,11 @@ SCENARIOS = (
     Scenario(
         "run_queue", "three other processes want the CPU of the thread that launches",
         patterns=("P30",), program=("busy",), cause=("--others", "3", "0"), twin=("--apart", "3", "0"),
-        shows=checks.run_queue, healthy=checks.run_queue_apart, exposed=checks.prepare_delay),
+        shows=checks.run_queue, healthy=checks.run_queue_apart, exposed=checks.delay_exposed),
     Scenario(
         "throttled", "a pool of 8 threads uses up the quota of the group before the thread that launches gets any",
         patterns=("P29",), program=("busy",), cause=("--pool", "8"), twin=("--pool", "0"),
-        shows=checks.throttled, healthy=checks.not_throttled, exposed=checks.prepare_delay,
+        shows=checks.throttled, healthy=checks.not_throttled, exposed=checks.delay_exposed,
         around=cgroup.quota, impossible=cgroup.why_not),
     Scenario(
         "tokenizer", "prompts are tokenized on the event loop of the front end, 60 ms each",

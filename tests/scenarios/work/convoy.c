@@ -7,9 +7,9 @@
 #include "planted.h"
 
 #define WORKERS	 5
-#define HOLD_NS	 100000 /* a sleep: about 150 us */
+#define HOLD_NS	 300000 /* a sleep: some 50 us more */
 #define APART_NS 300000
-#define KERNELS	 20
+#define KERNELS	 10
 
 static pthread_mutex_t locks[WORKERS + 1];
 static bool sharded;
@@ -71,8 +71,7 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	while (!planted_stop) {
 		take_blocks(0, "cause", false);
-		device_launch(KERNELS);
-		device_wait();
+		device_step(KERNELS);
 	}
 	nap(50000000); /* the others are about to see it too */
 	planted_leave();

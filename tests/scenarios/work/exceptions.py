@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""A cache whose misses are told by exceptions: 1,000 of them in each step, while the device has nothing to do.
+"""A cache whose misses are told by exceptions: 2,000 of them in each step, more than the device has work for.
 
     --ask    it is asked first"""
 import sys
@@ -7,7 +7,7 @@ import sys
 import planted
 from planted import Device
 
-KERNELS, MISSES = 30, 1000
+KERNELS, MISSES = 20, 2000
 
 
 class NotCached(KeyError):
@@ -50,7 +50,9 @@ def main():
         with planted.span("cause", raised=0 if ask else MISSES):
             schedule(cache, ask)
         device.launch("layer_100us", KERNELS)
-        device.wait()
+        device.mark()
+        device.wait_for_marks(left=1)
+    device.wait()
     planted.leave()
 
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A thread pool that is given tasks of 5 us one round at a time: each round wakes its threads, and they park
- * again. The thread that launches waits for 60 such rounds in each step.
+ * A thread pool that is given tasks of 3 us one round at a time: each round wakes its threads, and they park
+ * again. The thread that launches waits for 120 such rounds in each step.
  *	--batch		the same tasks in one round
  */
 #include "planted.h"
 
 #define POOL	3
-#define ROUNDS	60
-#define TASK_NS 5000
-#define KERNELS 40
+#define ROUNDS	120
+#define TASK_NS 3000
+#define KERNELS 20
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t work = PTHREAD_COND_INITIALIZER, done = PTHREAD_COND_INITIALIZER;
@@ -81,8 +81,7 @@ int main(int argc, char **argv)
 		for (int i = 0; i < rounds; i++)
 			parallel_for();
 		planted_note("cause", begin, now_ns(), parked_now() - before);
-		device_launch(KERNELS);
-		device_wait();
+		device_step(KERNELS);
 	}
 	planted_leave();
 }

@@ -16,6 +16,7 @@
 
 #define PIECE	 (1u << 20)  /* bytes read at once */
 #define ROW_MOST (64u << 20) /* of one row */
+#define MEND	 4096	     /* bytes mended at once */
 #define LOOK	 64	     /* bytes that tell the begin of a row */
 
 struct feed {
@@ -24,39 +25,52 @@ struct feed {
 	struct hb_parse_stats *st;
 	struct hb_mend mend;
 	char *buf;
+	char *copy;	  /* of buf, mended; only once something needed it, and then the parser reads this */
 	size_t cap, size; /* bytes in buf */
 	size_t fed;	  /* of these given to the parser */
-	size_t mended;	  /* of these looked through; only once something needed it */
+	size_t mended;	  /* of these in `copy` */
 	u64 at;		  /* position of buf[0] in the JSON */
-	u64 retried;	  /* unit that was mended and read again, + 1 */
 	bool mending, eof;
 };
 
 /* ---- bytes ---- */
 
-/* Drops what is not needed any more, then reads. */
-static int fill(struct feed *f)
+static bool grow(char **buf, size_t cap)
 {
-	size_t gone = f->b.unit > f->at ? (size_t)(f->b.unit - f->at) : 0, room;
-	long n;
+	char *more = realloc(*buf, cap);
+
+	if (more)
+		*buf = more;
+	return more;
+}
+
+/* Drops what is not needed any more. */
+static void drop(struct feed *f)
+{
+	size_t gone = f->b.unit > f->at ? (size_t)(f->b.unit - f->at) : 0;
 
 	gone = gone > f->fed ? f->fed : gone;
 	memmove(f->buf, f->buf + gone, f->size - gone);
+	if (f->mended > gone)
+		memmove(f->copy, f->copy + gone, f->mended - gone);
 	f->size -= gone;
 	f->fed -= gone;
 	f->mended -= gone > f->mended ? f->mended : gone;
 	f->at += gone;
-	if (f->cap - f->size < PIECE) {
-		size_t cap = f->cap ? 2 * f->cap : 4 * PIECE;
-		char *more = realloc(f->buf, cap);
+}
 
-		if (!more)
+static int fill(struct feed *f)
+{
+	size_t cap = f->cap ? 2 * f->cap : 4 * PIECE;
+	long n;
+
+	drop(f);
+	if (f->cap - f->size < PIECE) {
+		if (!grow(&f->buf, cap) || (f->mending && !grow(&f->copy, cap)))
 			return -ENOMEM;
-		f->buf = more;
 		f->cap = cap;
 	}
-	room = f->cap - f->size < PIECE ? f->cap - f->size : PIECE;
-	n = hb_source__read(f->src, f->buf + f->size, room);
+	n = hb_source__read(f->src, f->buf + f->size, PIECE);
 	if (n < 0)
 		return (int)n;
 	if (!f->st->bytes && n >= 3 && memcmp(f->buf, "\xef\xbb\xbf", 3) == 0)
@@ -67,12 +81,26 @@ static int fill(struct feed *f)
 	return 0;
 }
 
-/* Up to where the parser may read. */
+/* What the parser reads, and up to where. */
+static const char *text_of(const struct feed *f)
+{
+	return f->mending ? f->copy : f->buf;
+}
+
 static size_t ready(struct feed *f)
 {
 	if (!f->mending)
 		return f->size;
-	f->mended += hb_mend(&f->mend, f->buf + f->mended, f->size - f->mended, f->eof, &f->st->mended);
+	/* Not far ahead: where many rows are broken it would be for nothing. A long word may need more. */
+	for (size_t ahead = MEND; f->mended <= f->fed && f->mended < f->size; ahead *= 2) {
+		size_t n = f->size - f->mended < ahead ? f->size - f->mended : ahead;
+		bool all = f->mended + n == f->size;
+
+		memcpy(f->copy + f->mended, f->buf + f->mended, n);
+		f->mended += hb_mend(&f->mend, f->copy + f->mended, n, f->eof && all, &f->st->mended);
+		if (all)
+			break;
+	}
 	return f->mended;
 }
 
@@ -108,6 +136,8 @@ static int restart(struct feed *f)
 	f->fed = (size_t)(unit - f->at);
 	while (f->fed < f->size && (isspace((unsigned char)f->buf[f->fed]) || f->buf[f->fed] == ','))
 		f->fed++;
+	f->mended = f->fed;
+	f->mend = (struct hb_mend){0};
 	return f->b.err;
 }
 
@@ -178,28 +208,31 @@ static int skip(struct feed *f)
 		f->st->found = true;
 	}
 	f->b.unit = f->at + (u64)(row - f->buf);
-	f->mend = (struct hb_mend){0};
-	f->mended = (size_t)(row - f->buf);
 	return restart(f);
+}
+
+/* Neither an object nor a list: nothing to mend. */
+static bool no_json(const struct feed *f)
+{
+	size_t i = 0;
+
+	while (i < f->size && isspace((unsigned char)f->buf[i]))
+		i++;
+	return !f->b.unit && (i == f->size || !strchr("{[", f->buf[i]));
 }
 
 /* The parser stopped in the unit. */
 static int recover(struct feed *f)
 {
-	size_t unit;
-
 	if (f->b.err)
 		return f->b.err;
-	if (f->b.deep || f->b.unit < f->at || f->retried == f->b.unit + 1) {
+	if (f->b.deep || f->b.unit < f->at || f->mending || no_json(f)) {
 		f->b.deep = false;
 		return skip(f);
 	}
-	unit = (size_t)(f->b.unit - f->at);
+	if (!f->mending && !grow(&f->copy, f->cap))
+		return -ENOMEM;
 	f->mending = true;
-	f->mend = (struct hb_mend){0};
-	f->mended = unit;
-	f->retried = f->b.unit + 1;
-	ready(f);
 	return restart(f);
 }
 
@@ -221,7 +254,7 @@ static int feed(struct feed *f)
 		size_t n = ready(f) - f->fed;
 
 		f->b.base = f->at + f->fed;
-		s = yajl_parse(f->b.h, (const unsigned char *)f->buf + f->fed, n);
+		s = yajl_parse(f->b.h, (const unsigned char *)text_of(f) + f->fed, n);
 		if (f->b.done)
 			f->fed += yajl_get_bytes_consumed(f->b.h);
 		else if (s == yajl_status_ok)
@@ -271,6 +304,7 @@ int hb_parse__run(struct hb_source *src, const struct hb_parse_sink *sink, struc
 		yajl_free(f->b.h);
 	hb_buf__free(&f->b.text);
 	free(f->buf);
+	free(f->copy);
 	free(f);
 	if (err == -ENOMEM)
 		return hb_error__nomem(e, "reading the trace");

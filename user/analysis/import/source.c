@@ -14,6 +14,10 @@
 #define PART  (512u << 10) /* bytes read at once */
 #define PARTS 4		   /* of these in flight */
 
+/* In small bites, which go past zlib's own buffer: where compressed data is broken, zlib gives nothing of the
+ * bite in which it found out. */
+#define BITE (16u << 10)
+
 struct part {
 	size_t size, taken;
 	char data[PART];
@@ -31,9 +35,6 @@ struct hb_source {
 	int err;
 	struct part part[PARTS];
 };
-
-/* In small bites: where compressed data is broken, zlib gives nothing of the bite in which it found out. */
-#define BITE (16u << 10)
 
 /* 0 at the end of the data, with *cut and *err set as it ended. */
 static size_t fill(struct hb_source *s, struct part *p, bool *cut, int *err)
@@ -110,7 +111,7 @@ static gzFile open_file(const char *path, struct hb_error *e)
 		hb_error__nomem(e, "the trace file");
 		return NULL;
 	}
-	gzbuffer(f, 256u << 10);
+	gzbuffer(f, BITE / 2);
 	return f;
 }
 

@@ -90,7 +90,7 @@ static bool read_id(struct hb_tasks *t, const struct hb_cell *c, struct id *id)
 
 static u64 key_of(u32 proc, struct id id)
 {
-	return hb_hash64((u64)id.v ^ (id.number ? 0 : 1ULL << 62)) ^ hb_hash64((u64)proc << 1 | 1);
+	return hb_hash64(hb_hash64((u64)id.v) ^ ((u64)proc << 1 | id.number));
 }
 
 static u32 proc_of(struct hb_tasks *t, struct id id)

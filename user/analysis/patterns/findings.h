@@ -19,6 +19,7 @@ struct hb_draft {
 	struct hb_hist len;
 	enum hb_confidence cap;
 	const char *cap_why;
+	bool pass; /* the gate */
 	bool oom;
 };
 

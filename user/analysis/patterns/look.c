@@ -178,6 +178,11 @@ void hb_draft__pid(struct hb_draft *d, u32 pid)
 			d->f.proc = p[i];
 }
 
+void hb_draft__pass(struct hb_draft *d)
+{
+	d->pass = true;
+}
+
 void hb_draft__device(struct hb_draft *d, u32 device)
 {
 	d->f.device = device;

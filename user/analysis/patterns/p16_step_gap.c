@@ -6,7 +6,7 @@
 #include "analysis/patterns/pattern.h"
 #include "base/text.h"
 
-enum { GAP, WORKING };
+enum { GAP, WORKING, NAMED };
 
 static const struct hb_param params[] = {
     [GAP] =
@@ -14,8 +14,38 @@ static const struct hb_param params[] = {
 	 "idle time between a step's begin and its first launch, median step, of the median step's length"},
     [WORKING] = {"working_share", HB_UNIT_SHARE, 500000,
 		 "of that time in which a thread on the way runs host code: else nobody had work to do"},
+    [NAMED] = {"named_share", HB_UNIT_SHARE, 500000,
+	       "of the CPU samples on the way in that time: those below functions that schedule, update or "
+	       "put out"},
     {0},
 };
+
+static const struct hb_frame_rule frames[] = {
+    {"*", "*schedule*"},
+    {"*", "*update*"},
+    {"*", "*process_output*"},
+    {"*", "*process_batch_result*"},
+    {"*", "*make_output*"},
+    {"*", "*detoken*"},
+    {NULL, NULL},
+};
+
+/* Samples of a thread that fall into a step's begin: all, and those below such functions. */
+static void sampled(const struct hb_scene *s, const struct hb_series *p, u32 t, u64 *all, u64 *named)
+{
+	u32 n, pid = hb_timeline__thread(s->tl, t)->pid;
+	const struct hb_tl_sample *v = hb_timeline__samples(s->tl, t, &n);
+
+	for (u32 i = 0; i < n; i++) {
+		u32 at = hb_series__find(p, v[i].at.begin);
+
+		if (at == HB_NONE || (p->step[at].first_op && v[i].at.begin >= p->step[at].first_op))
+			continue;
+		*all += v[i].weight;
+		if (hb_scene__frame(s, pid, v[i].at.stack, frames))
+			*named += v[i].weight;
+	}
+}
 
 /* What of [begin, end) the path spends running, in calls or collecting garbage. */
 static u64 working(const struct hb_scene *s, u32 pid, u64 begin, u64 end)
@@ -29,7 +59,7 @@ static u64 working(const struct hb_scene *s, u32 pid, u64 begin, u64 end)
 static int look_at(struct hb_look *l, const struct hb_series *p)
 {
 	struct hb_hist gap = {0};
-	u64 pause = 0, busy = 0, p50;
+	u64 pause = 0, busy = 0, all = 0, named = 0, p50;
 	struct hb_draft *d;
 	char who[64], text[32];
 	int err = 0;
@@ -48,6 +78,11 @@ static int look_at(struct hb_look *l, const struct hb_series *p)
 	if (err || !p->n || !hb_look__at_least(l, GAP, hb_share(p50, p->p50)) ||
 	    !hb_look__at_least(l, WORKING, hb_share(busy, pause)))
 		return err;
+	for (u32 t = 0; t < hb_timeline__threads(l->s->tl); t++)
+		if (hb_scene__leads(l->s, t))
+			sampled(l->s, p, t, &all, &named);
+	if (!hb_look__at_least(l, NAMED, hb_share(named, all)))
+		return 0;
 	d = hb_look__find(
 	    l, "the device idles %s before the first launch of the median step of %s while the host works",
 	    hb_text__ns(text, sizeof(text), p50), hb_scene__thread_text(l->s, p->thread, who, sizeof(who)));
@@ -79,11 +114,11 @@ HB_PATTERN(p16_step_gap) = {
     .layer = "engine",
     .title = "scheduler gap between steps",
     .rank = HB_RANK_SYMPTOM,
-    .needs = HB_NEED_ACCEL | HB_NEED_STEP | HB_NEED_SLEEP,
+    .needs = HB_NEED_ACCEL | HB_NEED_STEP | HB_NEED_SLEEP | HB_NEED_SAMPLE | HB_NEED_STACK,
     .params = params,
     .rule = "the device idles from a step's begin to its first launch for a good part of the step, and host "
 	    "code runs on the way "
-	    "meanwhile, in this process or in those it waits for",
+	    "meanwhile, most of it below functions that schedule, update or put out",
     .fix = "asynchronous scheduling, two batches in flight, a thread for the output",
     .ref = "vllm-project/vllm#10634 (token gaps of 5 to 6 ms); NVIDIA/TensorRT-LLM#13957",
     .traps = "load that the clients limit",

@@ -108,6 +108,8 @@ int hb_draft__add_device(struct hb_draft *d, const struct hb_case *c, u64 saved)
 /* Adds to the sentence. */
 void hb_draft__say(struct hb_draft *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void hb_draft__pid(struct hb_draft *d, u32 pid);
+/* Its rule is its gate: what it costs is not known. */
+void hb_draft__pass(struct hb_draft *d);
 void hb_draft__device(struct hb_draft *d, u32 device);
 /* No more than this, and why: "without device records". `why` is static text. */
 void hb_draft__confidence(struct hb_draft *d, enum hb_confidence at_most, const char *why);
