@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analysis/export/output.h"
 #include "analysis/patterns/patterns.h"
 #include "analysis/report/analyze.h"
 #include "base/text.h"
@@ -15,17 +16,20 @@
 struct args {
 	char **files; /* as typed */
 	int n_files;
-	bool json;
+	bool json, force;
+	const char *html; /* file to write */
 	struct hb_analysis_opts o;
 	struct hb_thresholds *thresholds; /* those of `o`, to change */
 	struct hb_analysis_page page;
 	struct hb_error error;
 };
 
-enum { LINKED_ONLY = 256, THRESHOLDS };
+enum { LINKED_ONLY = 256, THRESHOLDS, HTML };
 
 static const struct argp_option options[] = {
     {"json", 'j', NULL, 0, "Print JSON (always complete)", 0},
+    {"html", HTML, "FILE", 0, "Write a page for a browser, complete in itself; - is the standard output", 0},
+    {"force", 'F', NULL, 0, "Replace an existing page", 0},
     {"rows", 'r', "N", 0, "Rows of one table, most expensive first; 0 = all (default 15)", 0},
     {"linked-only", LINKED_ONLY, NULL, 0,
      "Leave out device operations that no call in the window launched, as other analyzers do", 0},
@@ -47,6 +51,20 @@ static int parse_rows(struct args *a, const char *arg)
 	return 0;
 }
 
+static int check(struct args *a)
+{
+	if (!a->html)
+		return 0;
+	if (a->json)
+		return -hb_error__set(&a->error, HB_EXIT_USAGE, -EINVAL,
+				      "--html and --json are two outputs; take one of them");
+	if (a->n_files > 1)
+		return -hb_error__set(&a->error, HB_EXIT_USAGE, -EINVAL,
+				      "--html makes one page of one window; run it once for each of the %d",
+				      a->n_files);
+	return 0;
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct args *a = state->input;
@@ -54,6 +72,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	switch (key) {
 	case 'j':
 		a->json = true;
+		return 0;
+	case HTML:
+		a->html = arg;
+		return 0;
+	case 'F':
+		a->force = true;
 		return 0;
 	case 'r':
 		return parse_rows(a, arg);
@@ -67,7 +91,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_ARGS: /* all files at once */
 		a->files = state->argv + state->next;
 		a->n_files = state->argc - state->next;
-		return 0;
+		return check(a);
 	case ARGP_KEY_NO_ARGS:
 		return -hb_error__set(&a->error, HB_EXIT_USAGE, -EINVAL,
 				      "analyze needs a window file: herschel-bpf analyze FILE.hbw");
@@ -84,6 +108,24 @@ static const struct argp argp = {
 	   "analysed one by one. Needs no root and no traced process.",
 };
 
+/* A page appears whole or not at all. */
+static int write_page(struct args *a, const char *file, const struct hb_analysis *analysis)
+{
+	struct hb_output *o = hb_output__new(a->html, a->force, &a->error);
+	int rc;
+
+	if (!o)
+		return a->error.err;
+	rc = hb_analysis__html(analysis, file, hb_output__file(o), &a->error);
+	if (rc)
+		hb_output__abort(o);
+	else
+		rc = hb_output__commit(o, &a->error);
+	if (!rc && strcmp(a->html, "-") != 0)
+		hb_note("the page is %s", a->html);
+	return rc;
+}
+
 static int print(struct args *a, const char *file, struct hb_window *w)
 {
 	struct hb_analysis *analysis = hb_analysis__new(w, &a->o, &a->error);
@@ -91,8 +133,12 @@ static int print(struct args *a, const char *file, struct hb_window *w)
 
 	if (!analysis)
 		return hb_cli__fail(&a->error);
-	rc = a->json ? hb_analysis__json(analysis, file, stdout, &a->error)
-		     : hb_analysis__text(analysis, stdout, &a->page, &a->error);
+	if (a->html)
+		rc = write_page(a, file, analysis);
+	else if (a->json)
+		rc = hb_analysis__json(analysis, file, stdout, &a->error);
+	else
+		rc = hb_analysis__text(analysis, stdout, &a->page, &a->error);
 	hb_analysis__free(analysis);
 	if (rc && ferror(stdout)) /* main() says so */
 		return HB_EXIT_FAILED;

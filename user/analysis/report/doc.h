@@ -29,6 +29,10 @@ void hb_doc__table(struct hb_doc *d, const char *key, const void *const *rows, u
 /* Values of the array that is open: a stack's frames, outermost first. */
 void hb_doc__frames(struct hb_doc *d, u32 pid, u32 raw);
 
+/* Members of all tables of the report (docs/report-json.md). `max` rows of each, 0 = all; one that has more
+ * gets a second member, its key with "_rows": how many there are. */
+void hb_doc__tables(struct hb_doc *d, u32 max);
+
 /* Members with their key: "window", "loss", "receipt", "notes". */
 void hb_doc__window(struct hb_doc *d);
 void hb_doc__loss(struct hb_doc *d);

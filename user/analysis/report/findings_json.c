@@ -58,7 +58,13 @@ static void put_value(struct hb_json *j, const char *key, enum hb_unit unit, u64
 
 static void put_measure(struct hb_json *j, const struct hb_measure *m)
 {
+	static const char *const units[] = {
+	    [HB_UNIT_SHARE] = "share", [HB_UNIT_RATIO] = "ratio", [HB_UNIT_NS] = "ns",
+	    [HB_UNIT_COUNT] = "count", [HB_UNIT_RATE] = "rate",	  [HB_UNIT_BYTES] = "bytes"};
+
 	hb_json__kstring(j, "condition", m->param->key);
+	hb_json__kstring(j, "meaning", m->param->doc);
+	hb_json__kstring(j, "unit", units[m->param->unit]);
 	put_value(j, "value", m->param->unit, m->value);
 	put_value(j, "threshold", m->param->unit, m->threshold);
 	hb_json__kbool(j, "at_most", m->at_most);

@@ -366,7 +366,12 @@ static void put_py_call(struct hb_doc *d, const void *row)
 
 /* ---- the document ---- */
 
-static void put_tables(struct hb_doc *d)
+static u32 shown(u32 n, u32 max)
+{
+	return max && n > max ? max : n;
+}
+
+void hb_doc__tables(struct hb_doc *d, u32 max)
 {
 	const void *const *rows;
 	u32 n;
@@ -374,7 +379,9 @@ static void put_tables(struct hb_doc *d)
 #define TABLE(key, getter, put)                                                                              \
 	do {                                                                                                 \
 		rows = (const void *const *)hb_model__##getter(d->m, &n);                                    \
-		hb_doc__table(d, key, rows, n, put);                                                         \
+		hb_doc__table(d, key, rows, shown(n, max), put);                                             \
+		if (shown(n, max) < n)                                                                       \
+			hb_json__ku64(d->j, key "_rows", n);                                                 \
 	} while (0)
 	TABLE("processes", procs, put_process);
 	TABLE("classes", classes, put_class);
@@ -410,7 +417,7 @@ int hb_report__json(struct hb_window *w, FILE *out, struct hb_error *e)
 	if (d.j) {
 		hb_json__object(d.j);
 		hb_doc__window(&d);
-		put_tables(&d);
+		hb_doc__tables(&d, 0);
 		hb_doc__loss(&d);
 		hb_doc__receipt(&d);
 		hb_doc__notes(&d);
