@@ -45,7 +45,7 @@ struct hb_analysis *hb_analysis__new(struct hb_window *w, const struct hb_analys
 		hb_analysis__free(a);
 		return NULL;
 	}
-	a->verdict = hb_verdict__of(a->d);
+	a->verdict = hb_verdict__of(a->d, a->h, a->f);
 	return a;
 }
 

@@ -199,6 +199,29 @@ static void put_device_records(struct page *p)
 	hb_json__end(j);
 }
 
+/* What can be said of each process's device: exactly from its records, else from the calls alone. */
+static void put_states(struct page *p)
+{
+	const struct hb_steps *steps = hb_host__steps(p->a->h);
+	const struct hb_busy *busy = hb_host__busy(p->a->h);
+	struct hb_json *j = p->doc.j;
+
+	hb_json__karray(j, "device_states");
+	for (u32 i = 0; i < hb_steps__series(steps); i++) {
+		u32 pid = hb_steps__at(steps, i)->pid;
+		struct hb_busy_sum s = hb_busy__sum(busy, pid);
+
+		hb_json__object(j);
+		hb_json__ku64(j, "pid", pid);
+		hb_json__kbool(j, "recorded", hb_busy__is_exact(busy, pid));
+		hb_json__ku64(j, "busy_ns", s.busy);
+		hb_json__ku64(j, "idle_ns", s.idle);
+		hb_json__ku64(j, "unknown_ns", s.unknown);
+		hb_json__end(j);
+	}
+	hb_json__end(j);
+}
+
 static void put_devices(struct page *p)
 {
 	const struct hb_device *v;
@@ -226,6 +249,7 @@ int hb_analysis__json(const struct hb_analysis *a, const char *file, FILE *out, 
 		put_verdict(&p);
 		hb_analysis__put_findings(a, &p.doc);
 		hb_analysis__put_steps(a, &p.doc);
+		put_states(&p);
 		put_devices(&p);
 		put_device_records(&p);
 		put_kernels(&p);

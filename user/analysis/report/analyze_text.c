@@ -249,8 +249,8 @@ static void print_limits(const struct page *p)
 		fprintf(p->out, "left out: %s device operations with impossible times\n",
 			hb_text__count(n, sizeof(n), c->backward));
 	if (!c->records)
-		fprintf(p->out,
-			"devices: no device activity in this window; busy, idle and kernels are unknown\n");
+		fprintf(p->out, "devices: what they did was not recorded: nothing is known of their kernels, "
+				"and their idle time is a range\n");
 }
 
 int hb_analysis__text(const struct hb_analysis *a, FILE *out, const struct hb_analysis_page *page,

@@ -67,11 +67,74 @@ static void without_devices(const struct hb_devices *d, struct hb_verdict *v)
 		    "no device operation has a call that launched it (--linked-only left all out)");
 	else if (c->calls)
 		say(v, HB_VERDICT_UNKNOWN,
-		    "what the devices did was not recorded, only the calls that gave them work: whether they "
-		    "waited for "
-		    "the host is not known");
+		    "what the devices did was not recorded, only the calls that gave them work, and these do "
+		    "not tell "
+		    "whether they waited for the host");
 	else
 		say(v, HB_VERDICT_UNKNOWN, "no accelerator calls and no device activity were recorded");
+}
+
+struct calls { /* each process that gives work stands for its device; of their windows: */
+	u64 wall, busy;
+	struct hb_range idle;
+};
+
+static struct calls by_calls(const struct hb_host *h)
+{
+	const struct hb_steps *steps = hb_host__steps(h);
+	const struct hb_busy *busy = hb_host__busy(h);
+	u64 start = hb_timeline__start(hb_host__timeline(h)), end = hb_timeline__end(hb_host__timeline(h));
+	struct calls c = {0};
+
+	for (u32 i = 0; i < hb_steps__series(steps); i++) {
+		const struct hb_series *s = hb_steps__at(steps, i);
+		struct hb_range idle;
+
+		if (!s->all_ops)
+			continue;
+		idle = hb_busy__idle_in(busy, s->pid, start, end);
+		c.wall += end - start;
+		c.busy += hb_busy__sum(busy, s->pid).busy;
+		c.idle.min += idle.min;
+		c.idle.max += idle.max;
+		c.idle.likely += idle.likely;
+	}
+	return c;
+}
+
+static void from_calls(const struct calls *c, struct hb_verdict *v)
+{
+	double likely = percent(c->idle.likely, c->wall);
+
+	if (likely >= HB_VERDICT_IDLE)
+		say(v, HB_VERDICT_HOST,
+		    "judged by the calls, the device had nothing to do for about %.1f %% of the window (at "
+		    "least %.1f, at "
+		    "most %.1f %%): all it had been given was done, and nothing new had come; whether "
+		    "requests were waiting "
+		    "is not known (no engine records)",
+		    likely, percent(c->idle.min, c->wall), percent(c->idle.max, c->wall));
+	else if (percent(c->busy, c->wall) >= HB_VERDICT_BUSY_BY_CALLS)
+		say(v, HB_VERDICT_BUSY,
+		    "judged by the calls, the device was busy for %.1f %% of the window or more",
+		    percent(c->busy, c->wall));
+	else
+		say(v, HB_VERDICT_UNKNOWN,
+		    "judged by the calls, the device was busy for at least %.1f %% of the window and idle "
+		    "for at least "
+		    "%.1f %%; of the rest nothing is known, as what it did was not recorded",
+		    percent(c->busy, c->wall), percent(c->idle.min, c->wall));
+}
+
+/* What a finding says against the calls: time in which they look busy may be its own. */
+static void from_finding(const struct hb_finding *f, u64 wall, struct hb_verdict *v)
+{
+	double part = percent(f->exposed_likely, wall);
+
+	if (v->kind != HB_VERDICT_HOST && !f->cause && part >= HB_VERDICT_IDLE)
+		say(v, HB_VERDICT_HOST,
+		    "the device had nothing to do for about %.1f %% of the window because of one cause: %s",
+		    part, f->pattern->title);
 }
 
 static void idle(const struct sums *s, struct hb_verdict *v)
@@ -96,29 +159,46 @@ static void idle(const struct sums *s, struct hb_verdict *v)
 		    "%s idle %.1f %% of the time, for more than one reason (see the gaps)", are, part);
 }
 
-struct hb_verdict hb_verdict__of(const struct hb_devices *d)
+static void from_devices(const struct sums *s, struct hb_verdict *v)
 {
-	struct sums s = sums_of(d);
-	struct hb_verdict v = {0};
 	char ns[32];
 
-	if (!s.devices || !s.span)
-		without_devices(d, &v);
-	else if (percent(s.missing, s.span) >= HB_VERDICT_MISSING)
-		say(&v, HB_VERDICT_UNKNOWN,
+	if (percent(s->missing, s->span) >= HB_VERDICT_MISSING)
+		say(v, HB_VERDICT_UNKNOWN,
 		    "device activity missing: for %s (%.1f %% of the time) the device looks idle and, by all "
 		    "signs, was "
 		    "not: work was launched and did not begin, as if other work were before it that is not "
 		    "in this window",
-		    hb_text__ns(ns, sizeof(ns), s.missing), percent(s.missing, s.span));
-	else if (percent(s.idle, s.span) >= HB_VERDICT_IDLE)
-		idle(&s, &v);
-	else if (percent(s.comm, s.span) >= HB_VERDICT_COMM)
-		say(&v, HB_VERDICT_COMMUNICATION,
+		    hb_text__ns(ns, sizeof(ns), s->missing), percent(s->missing, s->span));
+	else if (percent(s->idle, s->span) >= HB_VERDICT_IDLE)
+		idle(s, v);
+	else if (percent(s->comm, s->span) >= HB_VERDICT_COMM)
+		say(v, HB_VERDICT_COMMUNICATION,
 		    "%.1f %% of the devices' time is communication that no computation hides",
-		    percent(s.comm, s.span));
+		    percent(s->comm, s->span));
 	else
-		say(&v, HB_VERDICT_BUSY, "%s busy %.1f %% of the time",
-		    s.devices > 1 ? "the devices are" : "the device is", 100 - percent(s.idle, s.span));
+		say(v, HB_VERDICT_BUSY, "%s busy %.1f %% of the time",
+		    s->devices > 1 ? "the devices are" : "the device is", 100 - percent(s->idle, s->span));
+}
+
+struct hb_verdict hb_verdict__of(const struct hb_devices *d, const struct hb_host *h,
+				 const struct hb_findings *f)
+{
+	struct calls c = h ? by_calls(h) : (struct calls){0};
+	struct sums s = sums_of(d);
+	struct hb_verdict v = {0};
+
+	if (s.devices && s.span) {
+		from_devices(&s, &v);
+		return v;
+	}
+	if (!hb_devices__counts(d)->records && percent(c.busy + c.idle.likely, c.wall) >= 1)
+		from_calls(&c, &v);
+	else
+		without_devices(d, &v);
+	if (f && h && hb_findings__at(f, 0))
+		from_finding(
+		    hb_findings__at(f, 0),
+		    hb_timeline__end(hb_host__timeline(h)) - hb_timeline__start(hb_host__timeline(h)), &v);
 	return v;
 }

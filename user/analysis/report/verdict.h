@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The first line of an analysis: what limits the service, as far as its devices tell. */
+/* The first line of an analysis: what limits the service, as far as its devices tell, or the calls that give
+ * them work.
+ */
 #ifndef HB_VERDICT_H
 #define HB_VERDICT_H
 
-#include "analysis/model/device.h"
+#include "analysis/model/host.h"
+#include "analysis/patterns/patterns.h"
 
 enum hb_verdict_kind {
 	HB_VERDICT_UNKNOWN,
@@ -26,7 +29,11 @@ struct hb_verdict {
 #define HB_VERDICT_MISSING 10
 #define HB_VERDICT_COMM	   15
 #define HB_VERDICT_HOSTS   70
+/* Without device records, of the window: known to be busy. */
+#define HB_VERDICT_BUSY_BY_CALLS 85
 
-struct hb_verdict hb_verdict__of(const struct hb_devices *d);
+/* `h` and `f` may be NULL: then nothing is told from calls alone. */
+struct hb_verdict hb_verdict__of(const struct hb_devices *d, const struct hb_host *h,
+				 const struct hb_findings *f);
 
 #endif
