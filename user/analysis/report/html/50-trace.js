@@ -36,7 +36,7 @@ function laneTitle(l) {
 	if (l.kind === "device")
 		return `device ${l.device}, process ${l.comm} ${l.pid}`;
 	if (l.kind === "process")
-		return `process ${l.comm} ${l.pid}: steps by ${l.source}`;
+		return `process ${l.comm} ${l.pid}${l.why ? "" : `: steps by ${l.source}`}`;
 	return `thread ${l.comm} ${l.tid}${l.tid !== l.pid ? ` of ${l.pid}` : ""}${l.dispatch ? ", dispatches work" : ""}`;
 }
 

@@ -318,7 +318,7 @@ const timeline = {
 		if (data.threads_left_out)
 			parts.push(`${count(data.threads_left_out)} threads with less in them have no row.`);
 		if (this.model.lanes.some((l) => l.tracks.some((t) => t.deeper)))
-			parts.push("Calls nested deeper than the rows shown are left out.");
+			parts.push("Of nested calls the outermost that last throughout, and those deeper than the rows shown, are left out.");
 		return parts.join(" ");
 	},
 	build(data) {

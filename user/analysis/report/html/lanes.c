@@ -12,11 +12,11 @@ static const struct {
 	u8 list, depths;
 } lists[] = {
     {"off-CPU", HB_TL_SLEEP, 1},	{"GIL", HB_TL_GIL, 1},		{"collections", HB_TL_GC, 1},
-    {"calls", HB_TL_CALL, 2},		{"Python", HB_TL_PYCALL, 4},	{"operators", HB_TL_OP, 4},
+    {"calls", HB_TL_CALL, 2},		{"Python", HB_TL_PYCALL, 6},	{"operators", HB_TL_OP, 4},
     {"system calls", HB_TL_SYSCALL, 1}, {"exceptions", HB_TL_RAISE, 1},
 };
 #define N_LISTS (sizeof(lists) / sizeof(*lists))
-enum { STREAMS = 8, FEWEST = 64, DEPTHS = 16 };
+enum { STREAMS = 8, FEWEST = 64, DEPTHS = 64 };
 
 static struct hb_lane *add_lane(struct hb_lanes *l, const char *kind, u32 pid, u32 index)
 {
@@ -125,22 +125,35 @@ static u8 *depths_of(const struct hb_timeline *tl, u32 thread, u8 list, u32 n)
 	return depth;
 }
 
+/* The first depth that is worth a row: outermost calls that last as long as their thread tell little. */
+static u8 first_depth(const u32 *count)
+{
+	u8 d = 0;
+
+	while (d + 1 < DEPTHS && count[d] == 1 && count[d + 1])
+		d++;
+	return d;
+}
+
 static void add_list(const struct hb_timeline *tl, struct hb_lanes *l, struct hb_lane *lane, size_t k)
 {
 	u32 n = spans_of(tl, lane->index, lists[k].list), count[DEPTHS + 1] = {0};
-	u8 *depth = n ? depths_of(tl, lane->index, lists[k].list, n) : NULL;
+	u8 *depth = n ? depths_of(tl, lane->index, lists[k].list, n) : NULL, first, end;
 
 	l->oom |= n && !depth;
 	for (u32 i = 0; depth && i < n; i++)
 		count[depth[i]]++;
 	free(depth);
-	for (u8 d = 0; d < lists[k].depths; d++)
-		add_track(lane, (struct hb_track){.what = lists[k].what,
-						  .kind = HB_TRACK_LIST,
-						  .n = count[d],
-						  .list = lists[k].list,
-						  .depth = d,
-						  .deeper = d + 1 == lists[k].depths && count[d + 1]});
+	first = lists[k].depths > 1 ? first_depth(count) : 0;
+	end = first + lists[k].depths < DEPTHS ? first + lists[k].depths : DEPTHS;
+	for (u8 d = first; d < end; d++)
+		add_track(lane,
+			  (struct hb_track){.what = lists[k].what,
+					    .kind = HB_TRACK_LIST,
+					    .n = count[d],
+					    .list = lists[k].list,
+					    .depth = d,
+					    .deeper = (d == first && first) || (d + 1 == end && count[end])});
 }
 
 struct rank {

@@ -31,7 +31,7 @@ struct hb_track {
 	u32 stream;	  /* STREAM: index */
 	u8 kind;	  /* enum hb_track_kind */
 	u8 list, depth;	  /* LIST: enum hb_tl_kind, and how deep */
-	bool deeper;	  /* LIST: there are more below, which are not shown */
+	bool deeper;	  /* LIST: there are levels above or below, which are not shown */
 };
 
 #define HB_LANE_TRACKS 24
