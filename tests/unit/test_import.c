@@ -104,12 +104,14 @@ static void calls_by_name(void **state)
 		u8 cls, layer;
 	} t[] = {
 	    {"cudaLaunchKernel", "cudaLaunchKernel", "cuda-runtime", HB_CLASS_LAUNCH, HB_LAYER_RUNTIME},
-	    {"cudaLaunchKernelExC_v11060", "cudaLaunchKernelExC", "cuda-runtime", HB_CLASS_LAUNCH, HB_LAYER_RUNTIME},
+	    {"cudaLaunchKernelExC_v11060", "cudaLaunchKernelExC", "cuda-runtime", HB_CLASS_LAUNCH,
+	     HB_LAYER_RUNTIME},
 	    {"cudaMemcpyAsync_ptsz", "cudaMemcpyAsync", "cuda-runtime", HB_CLASS_COPY, HB_LAYER_RUNTIME},
 	    {"cuMemcpyBatchAsync_v2", "cuMemcpyBatchAsync_v2", "cuda-driver", HB_CLASS_COPY, HB_LAYER_DRIVER},
 	    {"cuGraphLaunch_ptsz_v2", "cuGraphLaunch", "cuda-driver", HB_CLASS_GRAPH, HB_LAYER_DRIVER},
 	    {"hipGraphLaunch", "hipGraphLaunch", "hip", HB_CLASS_GRAPH, HB_LAYER_RUNTIME},
-	    {"cudaGetDeviceProperties_v2_v12000", "cudaGetDeviceProperties", "cuda-runtime", 0, HB_LAYER_DRIVER},
+	    {"cudaGetDeviceProperties_v2_v12000", "cudaGetDeviceProperties", "cuda-runtime", 0,
+	     HB_LAYER_DRIVER},
 	    {"cuFuncGetAttribute", "cuFuncGetAttribute", "cuda-driver", 0, HB_LAYER_DRIVER},
 	    {"currentTime", "currentTime", "driver", 0, HB_LAYER_DRIVER},
 	    {"_v2", "_v2", "driver", 0, HB_LAYER_DRIVER},
@@ -131,16 +133,20 @@ static void calls_by_name(void **state)
 
 static void a_call_and_its_kernel(void **state)
 {
-	struct hb_window *w = rig_open(
-	    "{\"schemaVersion\":1,\"baseTimeNanoseconds\":1700000000000000000,\"deviceProperties\":[{\"id\":0,\"name\":\"H100\","
-	    "\"numSms\":132,\"totalGlobalMem\":85018279936},{\"id\":1,\"name\":\"H100\"}],\"distributedInfo\":{\"rank\":3,"
-	    "\"world_size\":8},\"traceEvents\":[" ROW(
-		"kernel", "gemm", "0", "7", "1010.5", "20.25",
-		"\"device\":0,\"context\":1,\"stream\":7,\"correlation\":99,\"registers per thread\":16,\"shared memory\":512,"
-		"\"grid\":[3,2,1],\"block\":[128,1,1],\"graph id\":5,\"graph node id\":6,\"queued\":0") ","
-	    ROW("cuda_runtime", "cudaLaunchKernel", "42", "43", "1000.001", "9.999",
-		"\"correlation\":99,\"cbid\":211") "]}",
-	    0);
+	struct hb_window *w =
+	    rig_open("{\"schemaVersion\":1,\"baseTimeNanoseconds\":1700000000000000000,\"deviceProperties\":["
+		     "{\"id\":0,\"name\":\"H100\","
+		     "\"numSms\":132,\"totalGlobalMem\":85018279936},{\"id\":1,\"name\":\"H100\"}],"
+		     "\"distributedInfo\":{\"rank\":3,"
+		     "\"world_size\":8},\"traceEvents\":[" ROW(
+			 "kernel", "gemm", "0", "7", "1010.5", "20.25",
+			 "\"device\":0,\"context\":1,\"stream\":7,\"correlation\":99,\"registers per "
+			 "thread\":16,\"shared memory\":512,"
+			 "\"grid\":[3,2,1],\"block\":[128,1,1],\"graph id\":5,\"graph node "
+			 "id\":6,\"queued\":0") "," ROW("cuda_runtime", "cudaLaunchKernel", "42", "43",
+							"1000.001", "9.999",
+							"\"correlation\":99,\"cbid\":211") "]}",
+		     0);
 	struct hb_record r;
 	const struct hb_rec_accel *a = rig_get(w, HB_TYPE_accel, 0, &r);
 	const struct hb_probe_row *row = hb_window__probe(w, a->probe);
@@ -186,14 +192,37 @@ static void a_call_and_its_kernel(void **state)
 static void copies_memsets_and_syncs(void **state)
 {
 	struct hb_window *w = rig_open(
-	    TRACE(ROW("gpu_memcpy", "Memcpy DtoH (Device -> Pinned)", "1", "7", "1", "1",
-		      "\"device\":1,\"stream\":7,\"correlation\":5,\"bytes\":64") ","
-		  ROW("gpu_memset", "Memset (Device)", "0", "7", "3", "1", "\"device\":0,\"stream\":8,\"bytes\":128") ","
-		  ROW("cuda_sync", "Event Sync", "0", "-1", "5", "1",
-		      "\"cuda_sync_kind\":\"Event Sync\",\"stream\":-1,\"wait_on_stream\":7,"
-		      "\"wait_on_cuda_event_record_corr_id\":4,\"device\":0") ","
-		  ROW("cuda_sync", "Context Sync", "0", "-1", "7", "1", "\"stream\":4294967295,\"device\":0") ","
-		  ROW("overhead", "Activity Buffer Request", "-1", "0", "9", "1", "")),
+	    TRACE(
+		ROW("gpu_memcpy", "Memcpy DtoH (Device -> Pinned)", "1", "7", "1", "1", "\"device\":1,\"stream\":7,\"correlation\":5,\"bytes\":64") "," ROW(
+		    "gpu_memset", "Memset (Device)", "0", "7", "3", "1",
+		    "\"device\":0,\"stream\":8,\"bytes\":128") "," ROW("cuda_sync", "Event Sync", "0", "-1",
+								       "5", "1",
+								       "\"cuda_sync_kind\":\"Event "
+								       "Sync\",\"stream\":-1,\"wait_on_"
+								       "stream\":7,"
+								       "\"wait_on_cuda_event_record_corr_"
+								       "id\":4,\"device\":0") "," ROW("cuda_"
+												      "sync",
+												      "Contex"
+												      "t "
+												      "Sync",
+												      "0",
+												      "-1",
+												      "7",
+												      "1",
+												      "\"stre"
+												      "am\":"
+												      "429496"
+												      "7295,"
+												      "\"devi"
+												      "ce\":"
+												      "0") "," ROW("overhead",
+														   "Activity Buffer Request",
+														   "-1",
+														   "0",
+														   "9",
+														   "1",
+														   "")),
 	    0);
 	struct hb_record r;
 	const struct hb_rec_device *d = rig_get(w, HB_TYPE_device, 0, &r);
@@ -227,15 +256,27 @@ static void copies_memsets_and_syncs(void **state)
 
 static void operators_annotations_and_python(void **state)
 {
-	struct hb_window *w = rig_open(
-	    TRACE(ROW("cpu_op", "aten::mm", "1", "1", "2", "6",
-		      "\"External id\":17,\"Sequence number\":0,\"Input Dims\":[[16,5],[],[[1,2],3]],"
-		      "\"Input type\":[\"c10::BFloat16\",\"\",\"a\\\"b\"],\"Concrete Inputs\":[\"\",\"[9]\"]") ","
-		  ROW("user_annotation", "ProfilerStep#3", "1", "1", "1", "9", "") ","
-		  ROW("gpu_user_annotation", "ProfilerStep#3", "0", "7", "1.5", "9", "") ","
-		  ROW("python_function", "m/x.py(8): f", "1", "1", "1", "8", "\"Python id\":1") ","
-		  ROW("of my own", "thing", "1", "2", "3", "1", "")),
-	    0);
+	struct hb_window *w =
+	    rig_open(
+		TRACE(
+		    ROW("cpu_op", "aten::mm", "1", "1", "2", "6",
+			"\"External id\":17,\"Sequence number\":0,\"Input Dims\":[[16,5],[],[[1,2],3]],"
+			"\"Input type\":[\"c10::BFloat16\",\"\",\"a\\\"b\"],\"Concrete "
+			"Inputs\":[\"\",\"[9]\"]") "," ROW("user_annotation", "ProfilerStep#3", "1", "1", "1",
+							   "9",
+							   "") "," ROW("gpu_user_annotation",
+								       "ProfilerStep#3", "0", "7", "1.5", "9",
+								       "") "," ROW("python_function",
+										   "m/x.py(8): f", "1", "1",
+										   "1", "8",
+										   "\"Python id\":1") "," ROW("of my own",
+													      "thing",
+													      "1",
+													      "2",
+													      "3",
+													      "1",
+													      "")),
+		0);
 	struct hb_record r;
 	const struct hb_rec_op *o = rig_get(w, HB_TYPE_op, 1, &r);
 	const struct hb_rec_py_call *p;
@@ -278,21 +319,29 @@ static void has_stack(struct hb_window *w, unsigned call, const char *want)
 	assert_string_equal(text, want);
 }
 
-/* Whatever the order in the file, a call has the functions and operators around it, those of its thread alone, and
- * none that ended before; equal begins: the longer is the outer one. */
+/* Whatever the order in the file, a call has the functions and operators around it, those of its thread
+ * alone, and none that ended before; equal begins: the longer is the outer one. */
 static void calls_have_stacks(void **state)
 {
-	struct hb_window *w =
-	    rig_open(TRACE(ROW("cuda_runtime", "cudaMalloc", "1", "1", "15", "1", "") ","
-			   ROW("cuda_runtime", "cudaMalloc", "1", "1", "25", "1", "") ","
-			   ROW("cuda_runtime", "cudaMalloc", "1", "1", "60", "1", "") ","
-			   ROW("cuda_runtime", "cudaMalloc", "1", "2", "65", "1", "") ","
-			   ROW("cpu_op", "aten::b", "1", "1", "10", "10", "") ","
-			   ROW("cpu_op", "aten::a", "1", "1", "10", "30", "") ","
-			   ROW("python_function", "x.py(1): f", "1", "1", "5", "50", "") ","
-			   ROW("user_annotation", "note", "1", "1", "4", "90", "") ","
-			   ROW("cpu_op", "aten::other", "1", "3", "0", "90", "")),
-		     0);
+	struct hb_window *w = rig_open(
+	    TRACE(ROW("cuda_runtime", "cudaMalloc", "1", "1", "15", "1", "") "," ROW(
+		"cuda_runtime", "cudaMalloc", "1", "1", "25", "1",
+		"") "," ROW("cuda_runtime", "cudaMalloc", "1", "1", "60", "1",
+			    "") "," ROW("cuda_runtime", "cudaMalloc", "1", "2", "65", "1",
+					"") "," ROW("cpu_op", "aten::b", "1", "1", "10", "10",
+						    "") "," ROW("cpu_op", "aten::a", "1", "1", "10", "30",
+								"") "," ROW("python_function", "x.py(1): f",
+									    "1", "1", "5", "50",
+									    "") "," ROW("user_annotation",
+											"note", "1", "1", "4",
+											"90",
+											"") "," ROW("cpu_op",
+												    "aten::"
+												    "other",
+												    "1", "3",
+												    "0", "90",
+												    "")),
+	    0);
 
 	has_stack(w, 0, "f aten::a aten::b");
 	has_stack(w, 1, "f aten::a");
@@ -303,13 +352,13 @@ static void calls_have_stacks(void **state)
 
 static void a_driver_call_inside_of_a_runtime_call(void **state)
 {
-	struct hb_window *w =
-	    rig_open(TRACE(ROW("cuda_runtime", "cudaMalloc", "1", "1", "10", "20", "") ","
-			   ROW("cuda_driver", "cuMemAlloc", "1", "1", "12", "2", "") ","
-			   ROW("cuda_driver", "cuMemAlloc", "1", "1", "15", "2", "") ","
-			   ROW("cuda_driver", "cuMemAlloc", "1", "2", "16", "2", "") ","
-			   ROW("cuda_driver", "cuMemAlloc", "1", "1", "40", "2", "")),
-		     0);
+	struct hb_window *w = rig_open(
+	    TRACE(ROW("cuda_runtime", "cudaMalloc", "1", "1", "10", "20", "") "," ROW(
+		"cuda_driver", "cuMemAlloc", "1", "1", "12", "2",
+		"") "," ROW("cuda_driver", "cuMemAlloc", "1", "1", "15", "2",
+			    "") "," ROW("cuda_driver", "cuMemAlloc", "1", "2", "16", "2",
+					"") "," ROW("cuda_driver", "cuMemAlloc", "1", "1", "40", "2", "")),
+	    0);
 	struct hb_record r;
 	unsigned inner = 0;
 
@@ -326,18 +375,52 @@ static void a_driver_call_inside_of_a_runtime_call(void **state)
 	hb_window__close(w);
 }
 
-/* Two ranks in one file: what a device did belongs to who launched it; what has no launch, to whose work it did. */
+/* Two ranks in one file: what a device did belongs to who launched it; what has no launch, to whose work it
+ * did. */
 static void several_processes(void **state)
 {
 	struct hb_window *w =
-	    rig_open(TRACE(ROW("cuda_runtime", "cudaLaunchKernel", "10", "10", "1", "1", "\"correlation\":1") ","
-			   ROW("cuda_runtime", "cudaLaunchKernel", "20", "20", "2", "1", "\"correlation\":2") ","
-			   ROW("cpu_op", "a", "10", "10", "0", "9", "") ","
-			   ROW("kernel", "k1", "0", "7", "5", "1", "\"device\":0,\"stream\":7,\"correlation\":1") ","
-			   ROW("kernel", "k2", "1", "7", "6", "1", "\"device\":1,\"stream\":7,\"correlation\":2") ","
-			   ROW("kernel", "k3", "1", "7", "8", "1", "\"device\":1,\"stream\":7,\"correlation\":77") ","
-			   ROW("kernel", "k4", "2", "7", "9", "1", "\"device\":2,\"stream\":7")),
-		     0);
+	    rig_open(
+		TRACE(
+		    ROW("cuda_runtime", "cudaLaunchKernel", "10", "10", "1", "1", "\"correlation\":1") "," ROW("cuda_runtime", "cudaLaunchKernel", "20", "20", "2", "1", "\"correlation\":2") "," ROW(
+			"cpu_op", "a", "10",
+			"10", "0", "9",
+			"") "," ROW("kernel", "k1", "0", "7", "5", "1",
+				    "\"device\":0,\"stream\":7,\"correlation\":1") "," ROW("kernel", "k2",
+											   "1",
+											   "7",
+											   "6",
+											   "1",
+											   "\"device\":1,"
+											   "\"stream\":7,"
+											   "\"correlation\":"
+											   "2") "," ROW("kern"
+													"el",
+													"k3",
+													"1",
+													"7",
+													"8",
+													"1",
+													"\"de"
+													"vice"
+													"\":"
+													"1,"
+													"\"st"
+													"ream"
+													"\":"
+													"7,"
+													"\"co"
+													"rrel"
+													"atio"
+													"n\":"
+													"77") "," ROW("kernel",
+														      "k4",
+														      "2",
+														      "7",
+														      "9",
+														      "1",
+														      "\"device\":2,\"stream\":7")),
+		0);
 	static const u32 pids[] = {10, 20, 20, 10};
 	struct hb_record r;
 	u32 n;
@@ -354,12 +437,14 @@ static void several_processes(void **state)
 static void names_of_processes_and_threads(void **state)
 {
 	struct hb_window *w = rig_open(
-	    TRACE("{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":5,\"tid\":0,\"args\":{\"name\":\"python3\"}},"
-		  "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":5,\"tid\":6,\"args\":{\"name\":\"thread 6 (worker)\"}},"
+	    TRACE("{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":5,\"tid\":0,\"args\":{\"name\":"
+		  "\"python3\"}},"
+		  "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":5,\"tid\":6,\"args\":{\"name\":\"thread 6 "
+		  "(worker)\"}},"
 		  "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":5,\"tid\":7,\"args\":{\"name\":\"plain\"}},"
-		  "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":0,\"tid\":7,\"args\":{\"name\":\"stream 7\"}}," ROW(
-		      "cpu_op", "a", "5", "5", "1", "1", "") ","
-		  ROW("cpu_op", "a", "5", "6", "1", "1", "") "," ROW("cpu_op", "a", "5", "7", "1", "1", "")),
+		  "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":0,\"tid\":7,\"args\":{\"name\":\"stream "
+		  "7\"}}," ROW("cpu_op", "a", "5", "5", "1", "1", "") "," ROW(
+		      "cpu_op", "a", "5", "6", "1", "1", "") "," ROW("cpu_op", "a", "5", "7", "1", "1", "")),
 	    0);
 	u32 n;
 	const struct hb_proc *p = hb_window__procs(w, &n);
@@ -386,8 +471,9 @@ static char *many_rows(unsigned n)
 	for (unsigned i = 0; i < n; i++) {
 		unsigned at = i * 7919 % n; /* not in order */
 
-		fprintf(f, ROW("cuda_runtime", "cudaMalloc", "1", "%u", "%u.5", "%u", "\"correlation\":%u") ",\n",
-			1 + at % 3, at * 2, at % 17, at);
+		fprintf(
+		    f, ROW("cuda_runtime", "cudaMalloc", "1", "%u", "%u.5", "%u", "\"correlation\":%u") ",\n",
+		    1 + at % 3, at * 2, at % 17, at);
 		fprintf(f, ROW("cpu_op", "op%u", "1", "%u", "%u", "%u", "\"External id\":%u") "%s\n", at % 5,
 			1 + at % 3, at, 3 * n, at, i + 1 < n ? "," : "");
 	}
@@ -396,7 +482,8 @@ static char *many_rows(unsigned n)
 	return text;
 }
 
-/* Memory so small that it sorts on disk, and that most of what goes on at one time goes there too: the same window. */
+/* Memory so small that it sorts on disk, and that most of what goes on at one time goes there too: the same
+ * window. */
 static void on_disk_as_in_memory(void **state)
 {
 	char *json = many_rows(600), *a, *b;

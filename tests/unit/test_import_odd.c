@@ -6,8 +6,8 @@
 
 #include "analysis/import/mend.h"
 
-#define OP(name, ts)	  ROW("cpu_op", name, "1", "1", ts, "1", "")
-#define LOST(w, cause)	  ((int)hb_window__loss_total(w, cause))
+#define OP(name, ts)   ROW("cpu_op", name, "1", "1", ts, "1", "")
+#define LOST(w, cause) ((int)hb_window__loss_total(w, cause))
 
 static void close_clean(struct hb_window *w)
 {
@@ -21,20 +21,33 @@ static void close_clean(struct hb_window *w)
 static void ids_of_all_sorts(void **state)
 {
 	struct hb_window *w = rig_open(
-	    TRACE(ROW("cpu_op", "a", "\"77\"", "\"78\"", "1", "1", "") ","
-		  ROW("cpu_op", "b", "77", "78", "2", "1", "") ","
-		  ROW("cpu_op", "c", "77", "-1234", "3", "1", "") ","
-		  ROW("cpu_op", "d", "77", "\"79 (python)\"", "4", "1", "") ","
-		  ROW("cpu_op", "e", "77", "140230423123456", "5", "1", "") ","
-		  ROW("cpu_op", "f", "77", "\"my thread\"", "6", "1", "") ","
-		  ROW("cpu_op", "g", "0", "0", "7", "1", "") ","
-		  ROW("cpu_op", "h", "\"another\"", "78", "8", "1", "") ","
-		  ROW("cpu_op", "i", "88", "77", "9", "1", "") ","
-		  ROW("cpu_op", "j", "77.0", "77", "10", "1", "")),
+	    TRACE(
+		ROW("cpu_op", "a", "\"77\"", "\"78\"", "1", "1", "") "," ROW("cpu_op", "b", "77", "78", "2", "1", "") "," ROW(
+		    "cpu_op", "c", "77",
+		    "-1234", "3", "1",
+		    "") "," ROW("cpu_op", "d", "77", "\"79 (python)\"", "4", "1",
+				"") "," ROW("cpu_op", "e", "77", "140230423123456", "5", "1",
+					    "") "," ROW("cpu_op", "f", "77", "\"my thread\"", "6", "1",
+							"") "," ROW("cpu_op", "g", "0", "0", "7", "1",
+								    "") "," ROW("cpu_op", "h", "\"another\"",
+										"78", "8", "1",
+										"") "," ROW("cpu_op", "i",
+											    "88", "77", "9",
+											    "1",
+											    "") "," ROW("cpu_"
+													"op",
+													"j",
+													"77."
+													"0",
+													"77",
+													"10",
+													"1",
+													"")),
 	    0);
 	static const struct {
 		u32 pid, tid; /* 0: a number that was made */
-	} want[] = {{77, 78}, {77, 78}, {77, 1234}, {77, 79}, {77, 0}, {77, 0}, {77, 0}, {0, 0}, {88, 0}, {77, 77}};
+	} want[] = {{77, 78}, {77, 78}, {77, 1234}, {77, 79}, {77, 0},
+		    {77, 0},  {77, 0},	{0, 0},	    {88, 0},  {77, 77}};
 	struct hb_record r;
 	u32 made[16], n = 0;
 
@@ -59,8 +72,7 @@ static void ids_of_all_sorts(void **state)
 
 static void no_host_rows(void **state)
 {
-	struct hb_window *w =
-	    rig_open(TRACE(ROW("kernel", "k", "3", "\"stream 9\"", "5", "1", "")), 0);
+	struct hb_window *w = rig_open(TRACE(ROW("kernel", "k", "3", "\"stream 9\"", "5", "1", "")), 0);
 	struct hb_record r;
 	const struct hb_rec_device *d = rig_get(w, HB_TYPE_device, 0, &r);
 
@@ -75,11 +87,27 @@ static void no_host_rows(void **state)
 static void old_categories(void **state)
 {
 	struct hb_window *w = rig_open(
-	    TRACE(ROW("Operator", "aten::add", "1", "\"1\"", "1", "9", "\"External id\":\"4\",\"Input dims\":[[2]]") ","
-		  ROW("Runtime", "cudaLaunchKernel", "1", "\"1\"", "2", "1", "\"correlation\":\"12\",\"external id\":\"4\"") ","
-		  ROW("Kernel", "k", "0", "\"stream 7\"", "4", "1",
-		      "\"correlation\":\"12\",\"stream\":\"7\",\"device\":\"0\",\"grid\":[1,1,1]") ","
-		  ROW("Memcpy", "Memcpy HtoD (Pinned -> Device)", "0", "\"stream 7\"", "6", "1", "\"bytes\":\"256\"")),
+	    TRACE(
+		ROW("Operator", "aten::add", "1", "\"1\"", "1", "9", "\"External id\":\"4\",\"Input dims\":[[2]]") "," ROW(
+		    "Runtime", "cudaLaunchKernel", "1", "\"1\"", "2",
+		    "1", "\"correlation\":\"12\",\"external id\":\"4\"") "," ROW("Kernel", "k", "0",
+										 "\"stream 7\"", "4", "1",
+										 "\"correlation\":\"12\","
+										 "\"stream\":\"7\","
+										 "\"device\":\"0\",\"grid\":["
+										 "1,1,1]") "," ROW("Memcpy",
+												   "Memcpy "
+												   "HtoD "
+												   "(Pinned "
+												   "-> "
+												   "Device)",
+												   "0",
+												   "\"stream "
+												   "7\"",
+												   "6", "1",
+												   "\"bytes\""
+												   ":\"256"
+												   "\"")),
 	    0);
 	struct hb_record r;
 	const struct hb_rec_op *o = rig_get(w, HB_TYPE_op, 0, &r);
@@ -98,12 +126,13 @@ static void old_categories(void **state)
 
 static void rocm(void **state)
 {
-	struct hb_window *w = rig_open(
-	    TRACE(ROW("cuda_runtime", "hipMemcpyAsync", "1", "1", "1", "1",
-		      "\"cid\":1,\"correlation\":9,\"src\":\"0x1\",\"bytes\":\"64\",\"kind\":\"DtoH\"") ","
-		  ROW("gpu_memcpy", "CopyDeviceToHost", "2", "0", "3", "1",
-		      "\"device\":2,\"stream\":0,\"correlation\":9,\"kind\":\"Device -> Host\",\"bytes\":64")),
-	    0);
+	struct hb_window *w =
+	    rig_open(TRACE(ROW("cuda_runtime", "hipMemcpyAsync", "1", "1", "1", "1",
+			       "\"cid\":1,\"correlation\":9,\"src\":\"0x1\",\"bytes\":\"64\",\"kind\":"
+			       "\"DtoH\"") "," ROW("gpu_memcpy", "CopyDeviceToHost", "2", "0", "3", "1",
+						   "\"device\":2,\"stream\":0,\"correlation\":9,\"kind\":"
+						   "\"Device -> Host\",\"bytes\":64")),
+		     0);
 	struct hb_record r;
 	const struct hb_rec_accel *a = rig_get(w, HB_TYPE_accel, 0, &r);
 	const struct hb_rec_device *d = rig_get(w, HB_TYPE_device, 0, &r);
@@ -121,18 +150,26 @@ static void rocm(void **state)
 static void rows_that_are_odd(void **state)
 {
 	struct hb_window *w = rig_open(
-	    TRACE(OP("whole", "10") ","
-		  "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"no time\",\"pid\":1,\"tid\":1,\"dur\":1},"
-		  "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"bad time\",\"pid\":1,\"tid\":1,\"ts\":\"soon\",\"dur\":1},"
-		  "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"no length\",\"pid\":1,\"tid\":1,\"ts\":20},"
-		  "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"negative\",\"pid\":1,\"tid\":1,\"ts\":21,\"dur\":-3},"
-		  "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"pid\":1,\"tid\":1,\"ts\":22,\"dur\":1},"
-		  "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"nowhere\",\"ts\":23,\"dur\":1},"
-		  "{\"cat\":\"cpu_op\",\"name\":\"no kind\",\"pid\":1,\"tid\":1,\"ts\":24,\"dur\":1},"
-		  "{\"ph\":\"i\",\"cat\":\"cpu_instant_event\",\"name\":\"[memory]\",\"pid\":1,\"tid\":1,\"ts\":25},"
-		  "{\"ph\":\"s\",\"cat\":\"ac2g\",\"name\":\"ac2g\",\"id\":1,\"pid\":1,\"tid\":1,\"ts\":25},"
-		  "{\"ph\":\"f\",\"cat\":\"ac2g\",\"name\":\"ac2g\",\"id\":1,\"pid\":1,\"tid\":1,\"ts\":25},"
-		  "{},[],null,true,7,\"text\""),
+	    TRACE(OP(
+		"whole",
+		"10") ","
+		      "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"no time\",\"pid\":1,\"tid\":1,\"dur\":1},"
+		      "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"bad "
+		      "time\",\"pid\":1,\"tid\":1,\"ts\":\"soon\",\"dur\":1},"
+		      "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"no "
+		      "length\",\"pid\":1,\"tid\":1,\"ts\":20},"
+		      "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"negative\",\"pid\":1,\"tid\":1,\"ts\":21,"
+		      "\"dur\":-3},"
+		      "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"pid\":1,\"tid\":1,\"ts\":22,\"dur\":1},"
+		      "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"nowhere\",\"ts\":23,\"dur\":1},"
+		      "{\"cat\":\"cpu_op\",\"name\":\"no kind\",\"pid\":1,\"tid\":1,\"ts\":24,\"dur\":1},"
+		      "{\"ph\":\"i\",\"cat\":\"cpu_instant_event\",\"name\":\"[memory]\",\"pid\":1,\"tid\":1,"
+		      "\"ts\":25},"
+		      "{\"ph\":\"s\",\"cat\":\"ac2g\",\"name\":\"ac2g\",\"id\":1,\"pid\":1,\"tid\":1,\"ts\":"
+		      "25},"
+		      "{\"ph\":\"f\",\"cat\":\"ac2g\",\"name\":\"ac2g\",\"id\":1,\"pid\":1,\"tid\":1,\"ts\":"
+		      "25},"
+		      "{},[],null,true,7,\"text\""),
 	    0);
 
 	assert_int_equal(rig_count(w, HB_TYPE_op), 5);
@@ -150,16 +187,22 @@ static void rows_that_are_odd(void **state)
 
 static void begins_and_ends(void **state)
 {
-#define BE(ph, name, tid, ts) "{\"ph\":\"" ph "\",\"name\":\"" name "\",\"pid\":1,\"tid\":" tid ",\"ts\":" ts "}"
-	struct hb_window *w = rig_open(TRACE(BE("B", "outer", "1", "10") "," BE("B", "inner", "1", "12") ","
-					     BE("B", "elsewhere", "2", "13") "," BE("E", "", "1", "15") ","
-					     BE("E", "", "1", "30") "," BE("E", "", "1", "31") ","
-					     BE("B", "open", "3", "25")),
-				       0);
+#define BE(ph, name, tid, ts)                                                                                \
+	"{\"ph\":\"" ph "\",\"name\":\"" name "\",\"pid\":1,\"tid\":" tid ",\"ts\":" ts "}"
+	struct hb_window *w = rig_open(
+	    TRACE(BE("B", "outer", "1", "10") "," BE("B", "inner", "1", "12") "," BE(
+		"B", "elsewhere", "2",
+		"13") "," BE("E", "", "1", "15") "," BE("E", "", "1", "30") "," BE("E", "", "1",
+										   "31") "," BE("B", "open",
+												"3", "25")),
+	    0);
 	static const struct {
 		const char *name;
 		u64 begin, end;
-	} want[] = {{"inner", 12000, 15000}, {"open", 25000, 30000}, {"elsewhere", 13000, 30000}, {"outer", 10000, 30000}};
+	} want[] = {{"inner", 12000, 15000},
+		    {"open", 25000, 30000},
+		    {"elsewhere", 13000, 30000},
+		    {"outer", 10000, 30000}};
 	struct hb_record r;
 
 	assert_int_equal(rig_count(w, HB_TYPE_op), 4);
@@ -177,7 +220,8 @@ static void begins_and_ends(void **state)
 /* Negative times: the window's are positive, and the wall clock stays where it was. */
 static void times_before_zero(void **state)
 {
-	struct hb_window *w = rig_open("{\"baseTimeNanoseconds\":1000000,\"traceEvents\":[" OP("a", "-5.001") "," OP("b", "1") "]}", 0);
+	struct hb_window *w = rig_open(
+	    "{\"baseTimeNanoseconds\":1000000,\"traceEvents\":[" OP("a", "-5.001") "," OP("b", "1") "]}", 0);
 	struct hb_record r;
 
 	rig_get(w, HB_TYPE_op, 0, &r);
@@ -228,10 +272,13 @@ static void mending_in_pieces(void **state)
 static void values_that_are_no_json(void **state)
 {
 	struct hb_window *w = rig_open(
-	    "{\"x\":NaN,\"baseTimeNanoseconds\":7,\"traceEvents\":[" OP("a", "1") ","
-	    ROW("kernel", "k\t1", "0", "7", "3", "1",
-		"\"memory bandwidth (GB/s)\":inf,\"est. achieved occupancy %\":NaN,\"correlation\":5,\"stream\":7") ","
-	    OP("b\\x", "5") "," ROW("cpu_op", "c", "1", "1", "7", "Infinity", "") "," OP("d", "9") "]}",
+	    "{\"x\":NaN,\"baseTimeNanoseconds\":7,\"traceEvents\":[" OP("a", "1") "," ROW(
+		"kernel", "k\t1", "0", "7", "3", "1",
+		"\"memory bandwidth (GB/s)\":inf,\"est. achieved occupancy "
+		"%\":NaN,\"correlation\":5,\"stream\":7") "," OP("b\\x", "5") "," ROW("cpu_op", "c", "1", "1",
+										      "7", "Infinity",
+										      "") "," OP("d",
+												 "9") "]}",
 	    0);
 	struct hb_record r;
 	const struct hb_rec_device *d = rig_get(w, HB_TYPE_device, 0, &r);
@@ -249,11 +296,11 @@ static void values_that_are_no_json(void **state)
 static void rows_that_are_no_json(void **state)
 {
 	static const char *const bad[] = {
-	    "{\"ph\":\"X\" \"name\":\"x\"}",		      /* no comma */
-	    "{\"ph\":\"X\",\"name\":\"say \"hello\" to\"}",   /* quotes in a text */
-	    "{\"ph\":\"X\",\"name\":\"x\",\"args\":{]}",      /* brackets that do not match */
-	    "{\"ph\":\"X\",\"name\":\"\\u12zz\"}",	      /* bad escape */
-	    "@@@@ \x01 \xff\xfe",			      /* anything */
+	    "{\"ph\":\"X\" \"name\":\"x\"}",		    /* no comma */
+	    "{\"ph\":\"X\",\"name\":\"say \"hello\" to\"}", /* quotes in a text */
+	    "{\"ph\":\"X\",\"name\":\"x\",\"args\":{]}",    /* brackets that do not match */
+	    "{\"ph\":\"X\",\"name\":\"\\u12zz\"}",	    /* bad escape */
+	    "@@@@ \x01 \xff\xfe",			    /* anything */
 	    "{\"ph\":\"X\",\"name\":\"no end of the text}",
 	};
 
@@ -261,8 +308,8 @@ static void rows_that_are_no_json(void **state)
 		char json[1024];
 		struct hb_window *w;
 
-		snprintf(json, sizeof(json), "{\"traceEvents\":[%s,\n%s,\n%s,\n%s]}", OP("a", "1"), bad[i], OP("b", "3"),
-			 OP("c", "5"));
+		snprintf(json, sizeof(json), "{\"traceEvents\":[%s,\n%s,\n%s,\n%s]}", OP("a", "1"), bad[i],
+			 OP("b", "3"), OP("c", "5"));
 		w = rig_open(json, 0);
 		assert_int_equal(rig_count(w, HB_TYPE_op), 3);
 		assert_true(LOST(w, HB_LOSS_IMPORT_ODD) >= 1);
@@ -291,9 +338,11 @@ static void braces_without_end(void **state)
 /* ---- ends ---- */
 
 static const char whole[] =
-    "{\"schemaVersion\":1,\"deviceProperties\":[{\"id\":0}],\"traceEvents\":[" OP("a", "1") ","
-    ROW("kernel", "k", "0", "7", "3", "1", "\"grid\":[1,2,3],\"correlation\":5,\"stream\":7") ","
-    "{\"ph\":\"i\",\"name\":\"x\",\"s\":\"g\",\"ts\":4}," OP("b", "5") "],\"traceName\":\"here\"}";
+    "{\"schemaVersion\":1,\"deviceProperties\":[{\"id\":0}],\"traceEvents\":[" OP("a", "1") "," ROW(
+	"kernel", "k", "0", "7", "3", "1",
+	"\"grid\":[1,2,3],\"correlation\":5,\"stream\":7") ","
+							   "{\"ph\":\"i\",\"name\":\"x\",\"s\":\"g\",\"ts\":"
+							   "4}," OP("b", "5") "],\"traceName\":\"here\"}";
 
 /* Cut after any byte: what was whole is there, it is said, and never is there less with more of the file. */
 static void cut_anywhere(void **state)
@@ -360,7 +409,9 @@ static void no_trace(void **state)
 	    {"", "is empty"},
 	    {"{}", "no list \"traceEvents\""},
 	    {"7", "no list \"traceEvents\""},
-	    {"\x7f" "ELF\x02\x01", "no list \"traceEvents\""},
+	    {"\x7f"
+	     "ELF\x02\x01",
+	     "no list \"traceEvents\""},
 	    {"PK\x03\x04 and so on {\"a\":1}", "no list \"traceEvents\""},
 	    {"{\"traceEvents\":{}}", "no list \"traceEvents\""},
 	    {"{\"traceEvents\":[]}", "0 rows"},
@@ -417,7 +468,8 @@ static void gzipped(void **state)
 	bool cut;
 
 	for (unsigned i = 0; i < 4000; i++)
-		at += (unsigned)sprintf(json + at, "%s" ROW("cpu_op", "op%u", "1", "1", "%u", "1", ""), i ? "," : "", i * i, i);
+		at += (unsigned)sprintf(json + at, "%s" ROW("cpu_op", "op%u", "1", "1", "%u", "1", ""),
+					i ? "," : "", i * i, i);
 	sprintf(json + at, "]}");
 	n = gzip(json, gz, size);
 	assert_int_equal(ops_of(gz, n, &cut), 4000);

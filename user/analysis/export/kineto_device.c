@@ -19,7 +19,8 @@ int hb_kineto__note_work(struct hb_kineto *c, const struct hb_record *r)
 
 	if (r->type != HB_TYPE_device)
 		return 0;
-	if (d->correlation && hb_map__put(c->work, key_of(r->task->pid, d->correlation), 1))
+	if (d->correlation && d->kind <= HB_DEVKIND_MEMSET &&
+	    hb_map__put(c->work, key_of(r->task->pid, d->correlation), 1))
 		return -ENOMEM;
 	return d->device == UINT32_MAX ? 0 : hb_map__put(c->devices, d->device, r->task->pid);
 }

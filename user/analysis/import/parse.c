@@ -50,6 +50,8 @@ static void drop(struct feed *f)
 	size_t gone = f->b.unit > f->at ? (size_t)(f->b.unit - f->at) : 0;
 
 	gone = gone > f->fed ? f->fed : gone;
+	if (!gone)
+		return;
 	memmove(f->buf, f->buf + gone, f->size - gone);
 	if (f->mended > gone)
 		memmove(f->copy, f->copy + gone, f->mended - gone);

@@ -156,7 +156,7 @@ int hb_tasks__name(struct hb_tasks *t, const struct hb_row *r)
 	bool thread = hb_piece__is(what, "thread_name");
 	u32 proc, task, id;
 
-	if ((!thread && !hb_piece__is(what, "process_name")) || !name.n)
+	if ((!thread && !hb_piece__is(what, "process_name")) || !name.n || hb_piece__is(name, "?"))
 		return 0;
 	task = find(t, r, &proc);
 	id = hb_names__id(t->names, thread ? thread_name(name) : name);
