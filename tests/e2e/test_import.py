@@ -72,6 +72,8 @@ def test_every_row_is_there_to_the_nanosecond(tool, name):
     python = window.of("py.call")
     assert collections.Counter((python_name(r), r["ts"], r["dur"]) for r in python) == trace.spans("python_function")
     assert linked(window) == trace.linked()
+    begin = {r["correlation"]: r["ts"] for r in calls}
+    assert all(r.get("op_ts") == begin.get(r.get("correlation")) for r in window.of("device"))
     kinds = collections.Counter(r["kind"] for r in window.of("device"))
     assert kinds["kernel"] == len(trace.of("kernel")) > 0 and kinds["memcpy"] == len(trace.of("gpu_memcpy"))
     assert len({r["pid"] for r in window.rows if r.get("pid")}) == 1

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Any bytes as a trace: refused with a sentence, or a window that is whole, whose records are in order and say what the
- * counts say. The first byte chooses how much memory there is, so that small inputs go through sorting on disk too.
+ * Any bytes as a trace: refused with a sentence, or a window that is whole, whose records are in order and
+ * say what the counts say. The first byte chooses how much memory there is, so that small inputs go through
+ * sorting on disk too.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -75,7 +76,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (hb_import__run(&o, &s, &e) == 0)
 		read_window(out, &s);
 	else
-		require(e.text[0] && e.exit == HB_EXIT_FAILED && access(out, F_OK), "a sentence, and no file");
+		require(e.text[0] && e.exit == HB_EXIT_FAILED && access(out, F_OK),
+			"a sentence, and no file");
 	unlink(out);
 	close(fd);
 	return 0;

@@ -133,20 +133,19 @@ static void calls_by_name(void **state)
 
 static void a_call_and_its_kernel(void **state)
 {
-	struct hb_window *w =
-	    rig_open("{\"schemaVersion\":1,\"baseTimeNanoseconds\":1700000000000000000,\"deviceProperties\":["
-		     "{\"id\":0,\"name\":\"H100\","
-		     "\"numSms\":132,\"totalGlobalMem\":85018279936},{\"id\":1,\"name\":\"H100\"}],"
-		     "\"distributedInfo\":{\"rank\":3,"
-		     "\"world_size\":8},\"traceEvents\":[" ROW(
-			 "kernel", "gemm", "0", "7", "1010.5", "20.25",
-			 "\"device\":0,\"context\":1,\"stream\":7,\"correlation\":99,\"registers per "
-			 "thread\":16,\"shared memory\":512,"
-			 "\"grid\":[3,2,1],\"block\":[128,1,1],\"graph id\":5,\"graph node "
-			 "id\":6,\"queued\":0") "," ROW("cuda_runtime", "cudaLaunchKernel", "42", "43",
-							"1000.001", "9.999",
-							"\"correlation\":99,\"cbid\":211") "]}",
-		     0);
+	struct hb_window *w = rig_open(
+	    "{\"schemaVersion\":1,\"baseTimeNanoseconds\":1700000000000000000,\"deviceProperties\":["
+	    "{\"id\":0,\"name\":\"H100\","
+	    "\"numSms\":132,\"totalGlobalMem\":85018279936},{\"id\":1,\"name\":\"H100\"}],"
+	    "\"distributedInfo\":{\"rank\":3,"
+	    "\"world_size\":8},\"traceEvents\":[" ROW(
+		"kernel", "gemm", "0", "7", "1010.5", "20.25",
+		"\"device\":0,\"context\":1,\"stream\":7,\"correlation\":99,\"registers per "
+		"thread\":16,\"shared memory\":512,"
+		"\"grid\":[3,2,1],\"block\":[128,1,1],\"graph id\":5,\"graph node "
+		"id\":6,\"queued\":0") "," ROW("cuda_runtime", "cudaLaunchKernel", "42", "43", "1000.001",
+					       "9.999", "\"correlation\":99,\"cbid\":211") "]}",
+	    0);
 	struct hb_record r;
 	const struct hb_rec_accel *a = rig_get(w, HB_TYPE_accel, 0, &r);
 	const struct hb_probe_row *row = hb_window__probe(w, a->probe);
@@ -192,37 +191,34 @@ static void a_call_and_its_kernel(void **state)
 static void copies_memsets_and_syncs(void **state)
 {
 	struct hb_window *w = rig_open(
-	    TRACE(
-		ROW("gpu_memcpy", "Memcpy DtoH (Device -> Pinned)", "1", "7", "1", "1", "\"device\":1,\"stream\":7,\"correlation\":5,\"bytes\":64") "," ROW(
-		    "gpu_memset", "Memset (Device)", "0", "7", "3", "1",
-		    "\"device\":0,\"stream\":8,\"bytes\":128") "," ROW("cuda_sync", "Event Sync", "0", "-1",
-								       "5", "1",
-								       "\"cuda_sync_kind\":\"Event "
-								       "Sync\",\"stream\":-1,\"wait_on_"
-								       "stream\":7,"
-								       "\"wait_on_cuda_event_record_corr_"
-								       "id\":4,\"device\":0") "," ROW("cuda_"
-												      "sync",
-												      "Contex"
-												      "t "
-												      "Sync",
-												      "0",
-												      "-1",
-												      "7",
-												      "1",
-												      "\"stre"
-												      "am\":"
-												      "429496"
-												      "7295,"
-												      "\"devi"
-												      "ce\":"
-												      "0") "," ROW("overhead",
-														   "Activity Buffer Request",
-														   "-1",
-														   "0",
-														   "9",
-														   "1",
-														   "")),
+	    TRACE(ROW("gpu_memcpy", "Memcpy DtoH (Device -> Pinned)", "1", "7", "1", "1", "\"device\":1,\"stream\":7,\"correlation\":5,\"bytes\":64") "," ROW(
+		"gpu_memset", "Memset (Device)", "0", "7", "3", "1",
+		"\"device\":0,\"stream\":8,\"bytes\":128") "," ROW("cuda_sync", "Event Sync", "0", "-1", "5",
+								   "1",
+								   "\"cuda_sync_kind\":\"Event "
+								   "Sync\",\"stream\":-1,\"wait_on_"
+								   "stream\":7,"
+								   "\"wait_on_cuda_event_record_corr_"
+								   "id\":4,\"device\":0") "," ROW("cuda_"
+												  "sync",
+												  "Contex"
+												  "t "
+												  "Sync",
+												  "0", "-1",
+												  "7", "1",
+												  "\"stre"
+												  "am\":"
+												  "429496"
+												  "7295,"
+												  "\"devi"
+												  "ce\":"
+												  "0") "," ROW("overhead",
+													       "Activity Buffer Request",
+													       "-1",
+													       "0",
+													       "9",
+													       "1",
+													       "")),
 	    0);
 	struct hb_record r;
 	const struct hb_rec_device *d = rig_get(w, HB_TYPE_device, 0, &r);
@@ -256,27 +252,25 @@ static void copies_memsets_and_syncs(void **state)
 
 static void operators_annotations_and_python(void **state)
 {
-	struct hb_window *w =
-	    rig_open(
-		TRACE(
-		    ROW("cpu_op", "aten::mm", "1", "1", "2", "6",
-			"\"External id\":17,\"Sequence number\":0,\"Input Dims\":[[16,5],[],[[1,2],3]],"
-			"\"Input type\":[\"c10::BFloat16\",\"\",\"a\\\"b\"],\"Concrete "
-			"Inputs\":[\"\",\"[9]\"]") "," ROW("user_annotation", "ProfilerStep#3", "1", "1", "1",
-							   "9",
-							   "") "," ROW("gpu_user_annotation",
-								       "ProfilerStep#3", "0", "7", "1.5", "9",
-								       "") "," ROW("python_function",
-										   "m/x.py(8): f", "1", "1",
-										   "1", "8",
-										   "\"Python id\":1") "," ROW("of my own",
-													      "thing",
-													      "1",
-													      "2",
-													      "3",
-													      "1",
-													      "")),
-		0);
+	struct hb_window *w = rig_open(
+	    TRACE(ROW(
+		"cpu_op", "aten::mm", "1", "1", "2", "6",
+		"\"External id\":17,\"Sequence number\":0,\"Input Dims\":[[16,5],[],[[1,2],3]],"
+		"\"Input type\":[\"c10::BFloat16\",\"\",\"a\\\"b\"],\"Concrete "
+		"Inputs\":[\"\",\"[9]\"]") "," ROW("user_annotation", "ProfilerStep#3", "1", "1", "1", "9",
+						   "") "," ROW("gpu_user_annotation", "ProfilerStep#3", "0",
+							       "7", "1.5", "9",
+							       "") "," ROW("python_function", "m/x.py(8): f",
+									   "1", "1", "1", "8",
+									   "\"Python id\":1") "," ROW("of my "
+												      "own",
+												      "thing",
+												      "1",
+												      "2",
+												      "3",
+												      "1",
+												      "")),
+	    0);
 	struct hb_record r;
 	const struct hb_rec_op *o = rig_get(w, HB_TYPE_op, 1, &r);
 	const struct hb_rec_py_call *p;
@@ -379,48 +373,59 @@ static void a_driver_call_inside_of_a_runtime_call(void **state)
  * did. */
 static void several_processes(void **state)
 {
-	struct hb_window *w =
-	    rig_open(
-		TRACE(
-		    ROW("cuda_runtime", "cudaLaunchKernel", "10", "10", "1", "1", "\"correlation\":1") "," ROW("cuda_runtime", "cudaLaunchKernel", "20", "20", "2", "1", "\"correlation\":2") "," ROW(
-			"cpu_op", "a", "10",
-			"10", "0", "9",
-			"") "," ROW("kernel", "k1", "0", "7", "5", "1",
-				    "\"device\":0,\"stream\":7,\"correlation\":1") "," ROW("kernel", "k2",
-											   "1",
-											   "7",
-											   "6",
-											   "1",
-											   "\"device\":1,"
-											   "\"stream\":7,"
-											   "\"correlation\":"
-											   "2") "," ROW("kern"
-													"el",
-													"k3",
-													"1",
-													"7",
-													"8",
-													"1",
-													"\"de"
-													"vice"
-													"\":"
-													"1,"
-													"\"st"
-													"ream"
-													"\":"
-													"7,"
-													"\"co"
-													"rrel"
-													"atio"
-													"n\":"
-													"77") "," ROW("kernel",
-														      "k4",
-														      "2",
-														      "7",
-														      "9",
-														      "1",
-														      "\"device\":2,\"stream\":7")),
-		0);
+	struct hb_window *w = rig_open(
+	    TRACE(
+		ROW("cuda_runtime", "cudaLaunchKernel", "10", "10", "1", "1", "\"correlation\":1") "," ROW(
+		    "cuda_runtime", "cudaLaunchKernel", "20", "20", "2",
+		    "1", "\"correlation\":2") "," ROW("cpu_op", "a", "10", "10", "0", "9",
+						      "") "," ROW("kernel", "k1", "0", "7", "5", "1",
+								  "\"device\":0,\"stream\":7,\"correlation\":"
+								  "1") "," ROW("kernel", "k2", "1", "7", "6",
+									       "1",
+									       "\"device\":1,"
+									       "\"stream\":7,"
+									       "\"correlation\":"
+									       "2") "," ROW("kern"
+											    "el",
+											    "k3", "1", "7",
+											    "8", "1",
+											    "\"de"
+											    "vice"
+											    "\":"
+											    "1,"
+											    "\"st"
+											    "ream"
+											    "\":"
+											    "7,"
+											    "\"co"
+											    "rrel"
+											    "atio"
+											    "n\":"
+											    "77") "," ROW("ke"
+													  "rn"
+													  "e"
+													  "l",
+													  "k"
+													  "4",
+													  "2",
+													  "7",
+													  "9",
+													  "1",
+													  "\""
+													  "de"
+													  "vi"
+													  "ce"
+													  "\""
+													  ":2"
+													  ","
+													  "\""
+													  "st"
+													  "re"
+													  "am"
+													  "\""
+													  ":"
+													  "7")),
+	    0);
 	static const u32 pids[] = {10, 20, 20, 10};
 	struct hb_record r;
 	u32 n;

@@ -89,25 +89,25 @@ static void old_categories(void **state)
 	struct hb_window *w = rig_open(
 	    TRACE(
 		ROW("Operator", "aten::add", "1", "\"1\"", "1", "9", "\"External id\":\"4\",\"Input dims\":[[2]]") "," ROW(
-		    "Runtime", "cudaLaunchKernel", "1", "\"1\"", "2",
-		    "1", "\"correlation\":\"12\",\"external id\":\"4\"") "," ROW("Kernel", "k", "0",
-										 "\"stream 7\"", "4", "1",
-										 "\"correlation\":\"12\","
-										 "\"stream\":\"7\","
-										 "\"device\":\"0\",\"grid\":["
-										 "1,1,1]") "," ROW("Memcpy",
-												   "Memcpy "
-												   "HtoD "
-												   "(Pinned "
-												   "-> "
-												   "Device)",
-												   "0",
-												   "\"stream "
-												   "7\"",
-												   "6", "1",
-												   "\"bytes\""
-												   ":\"256"
-												   "\"")),
+		    "Runtime", "cudaLaunchKernel", "1", "\"1\"", "2", "1",
+		    "\"correlation\":\"12\",\"external id\":\"4\"") "," ROW("Kernel", "k", "0",
+									    "\"stream 7\"", "4", "1",
+									    "\"correlation\":\"12\","
+									    "\"stream\":\"7\","
+									    "\"device\":\"0\",\"grid\":["
+									    "1,1,1]") "," ROW("Memcpy",
+											      "Memcpy "
+											      "HtoD "
+											      "(Pinned "
+											      "-> "
+											      "Device)",
+											      "0",
+											      "\"stream "
+											      "7\"",
+											      "6", "1",
+											      "\"bytes\""
+											      ":\"256"
+											      "\"")),
 	    0);
 	struct hb_record r;
 	const struct hb_rec_op *o = rig_get(w, HB_TYPE_op, 0, &r);

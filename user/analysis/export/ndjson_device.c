@@ -66,6 +66,18 @@ void hb_ndjson__device_wait_stream(struct hb_ndjson *c, const struct hb_ndjson_i
 		number(c, i, v);
 }
 
+void hb_ndjson__device_op(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
+{
+	const struct hb_rec_device *d = c->r->data;
+	u64 begin;
+
+	(void)v;
+	if (!hb_ndjson__launch(c, d->correlation, &begin))
+		return;
+	hb_buf__add(&c->line, i->key, i->key_size);
+	hb_jbuf__s64(&c->line, (s64)(begin - hb_window__info(c->w)->start_ts));
+}
+
 void hb_ndjson__op_sequence(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
 {
 	if (v)

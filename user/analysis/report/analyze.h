@@ -33,8 +33,8 @@ int hb_analysis__text(const struct hb_analysis *a, FILE *out, const struct hb_an
 		      struct hb_error *e);
 /* One JSON object, docs/analyze-json.md; no row is left out. `file`: its member of that name, NULL none. */
 int hb_analysis__json(const struct hb_analysis *a, const char *file, FILE *out, struct hb_error *e);
-/* One page for a browser that asks no network for anything; docs/analyze-html.md. `file`: its title. Its size is
- * bounded, some MB at most. */
+/* One page for a browser that asks no network for anything; docs/analyze-html.md. `file`: its title. Its size
+ * is bounded, some MB at most. */
 int hb_analysis__html(const struct hb_analysis *a, const char *file, FILE *out, struct hb_error *e);
 
 #endif
