@@ -209,5 +209,6 @@ HB_PATTERN(p08_launch_storm) = {
     .ref = "vllm-project/vllm#1926; ggml-org/llama.cpp#6763; pegainfer-project/pegainfer#911",
     .traps = "a prefill's long kernels need no graph; a decode that is bound by the device gains 3 %",
     .settle = "the same batch with and without graphs",
+    .record = "timed=launch,graph",
     .detect = detect,
 };

@@ -168,5 +168,6 @@ HB_PATTERN(p19_event_loop) = {
 	   "scrape starves the loop)",
     .traps = "with a busy device it costs time to first token only",
     .settle = "the loop's lag against the prompt's length; calls of that function (trace --calls)",
+    .record = "frequency=997; calls=@stack",
     .detect = detect,
 };

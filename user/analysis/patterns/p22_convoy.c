@@ -226,5 +226,6 @@ HB_PATTERN(p22_convoy) = {
     .traps = "waits on a condition look like a lock, but whoever signals does not wait there itself; the GIL "
 	     "is P21",
     .settle = "stacks of the owners (CPU samples while others wait)",
+    .record = "frequency=997; calls=@waker",
     .detect = detect,
 };

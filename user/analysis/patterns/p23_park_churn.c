@@ -166,5 +166,6 @@ HB_PATTERN(p23_park_churn) = {
 	   "to 800 threads)",
     .traps = "timers of idle threads",
     .settle = "vary the size of the pool",
+    .record = "syscalls=all",
     .detect = detect,
 };

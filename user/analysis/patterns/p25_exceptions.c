@@ -133,5 +133,6 @@ HB_PATTERN(p25_exceptions) = {
     .ref = "zeromq/pyzmq#1101 (1 ms each on a small board); sgl-project/sglang#1731 (a loop on Again)",
     .traps = "StopIteration and what asyncio uses itself are left out",
     .settle = "time the place by itself, with and without the exception",
+    .record = "exceptions=hash; calls=@stack",
     .detect = detect,
 };

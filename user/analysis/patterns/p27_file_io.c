@@ -144,5 +144,6 @@ HB_PATTERN(p27_file_io) = {
     .ref = "vllm-project/vllm#11962 (design note); no strong public incident is known",
     .traps = "writes into the page cache are cheap until write-back; loading weights at start-up",
     .settle = "send that descriptor to /dev/null and compare",
+    .record = "syscalls=all",
     .detect = detect,
 };
