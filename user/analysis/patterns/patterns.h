@@ -227,8 +227,8 @@ struct hb_findings *hb_patterns__run(const struct hb_patterns_input *in, const s
 				     struct hb_error *e);
 void hb_findings__free(struct hb_findings *f);
 
-/* i-th of each list, NULL at the end. Findings are in order of cost; effects come after all that stand for
- * themselves.
+/* i-th of each list, NULL at the end. Causes come first, by cost, then symptoms without a
+ * cause, then effects.
  */
 const struct hb_finding *hb_findings__at(const struct hb_findings *f, u32 i);
 const struct hb_ruled_out *hb_findings__ruled_out(const struct hb_findings *f, u32 i);
