@@ -374,57 +374,52 @@ static void a_driver_call_inside_of_a_runtime_call(void **state)
 static void several_processes(void **state)
 {
 	struct hb_window *w = rig_open(
-	    TRACE(
-		ROW("cuda_runtime", "cudaLaunchKernel", "10", "10", "1", "1", "\"correlation\":1") "," ROW(
-		    "cuda_runtime", "cudaLaunchKernel", "20", "20", "2",
-		    "1", "\"correlation\":2") "," ROW("cpu_op", "a", "10", "10", "0", "9",
-						      "") "," ROW("kernel", "k1", "0", "7", "5", "1",
-								  "\"device\":0,\"stream\":7,\"correlation\":"
-								  "1") "," ROW("kernel", "k2", "1", "7", "6",
-									       "1",
-									       "\"device\":1,"
-									       "\"stream\":7,"
-									       "\"correlation\":"
-									       "2") "," ROW("kern"
-											    "el",
-											    "k3", "1", "7",
-											    "8", "1",
-											    "\"de"
-											    "vice"
-											    "\":"
-											    "1,"
-											    "\"st"
-											    "ream"
-											    "\":"
-											    "7,"
-											    "\"co"
-											    "rrel"
-											    "atio"
-											    "n\":"
-											    "77") "," ROW("ke"
-													  "rn"
-													  "e"
-													  "l",
-													  "k"
-													  "4",
-													  "2",
-													  "7",
-													  "9",
-													  "1",
-													  "\""
-													  "de"
-													  "vi"
-													  "ce"
-													  "\""
-													  ":2"
-													  ","
-													  "\""
-													  "st"
-													  "re"
-													  "am"
-													  "\""
-													  ":"
-													  "7")),
+	    TRACE(ROW("cuda_runtime", "cudaLaunchKernel", "10", "10", "1", "1", "\"correlation\":1") "," ROW(
+		"cuda_runtime", "cudaLaunchKernel", "20", "20", "2", "1",
+		"\"correlation\":2") "," ROW("cpu_op", "a", "10", "10", "0", "9",
+					     "") "," ROW("kernel", "k1", "0", "7", "5", "1",
+							 "\"device\":0,\"stream\":7,\"correlation\":"
+							 "1") "," ROW("kernel", "k2", "1", "7", "6", "1",
+								      "\"device\":1,"
+								      "\"stream\":7,"
+								      "\"correlation\":"
+								      "2") "," ROW("kern"
+										   "el",
+										   "k3", "1", "7", "8", "1",
+										   "\"de"
+										   "vice"
+										   "\":"
+										   "1,"
+										   "\"st"
+										   "ream"
+										   "\":"
+										   "7,"
+										   "\"co"
+										   "rrel"
+										   "atio"
+										   "n\":"
+										   "77") "," ROW("ke"
+												 "rn"
+												 "e"
+												 "l",
+												 "k"
+												 "4",
+												 "2", "7",
+												 "9", "1",
+												 "\""
+												 "de"
+												 "vi"
+												 "ce"
+												 "\""
+												 ":2"
+												 ","
+												 "\""
+												 "st"
+												 "re"
+												 "am"
+												 "\""
+												 ":"
+												 "7")),
 	    0);
 	static const u32 pids[] = {10, 20, 20, 10};
 	struct hb_record r;

@@ -17,19 +17,22 @@ struct args {
 	char **files; /* as typed */
 	int n_files;
 	bool json, force;
-	const char *html; /* file to write */
+	const char *html, *plan; /* files to write */
 	struct hb_analysis_opts o;
 	struct hb_thresholds *thresholds; /* those of `o`, to change */
 	struct hb_analysis_page page;
 	struct hb_error error;
 };
 
-enum { LINKED_ONLY = 256, THRESHOLDS, HTML };
+enum { LINKED_ONLY = 256, THRESHOLDS, HTML, PLAN_OUT };
 
 static const struct argp_option options[] = {
     {"json", 'j', NULL, 0, "Print JSON (always complete)", 0},
     {"html", HTML, "FILE", 0, "Write a page for a browser, complete in itself; - is the standard output", 0},
-    {"force", 'F', NULL, 0, "Replace an existing page", 0},
+    {"plan-out", PLAN_OUT, "FILE", 0,
+     "Write a plan of what a further window should record, where findings rest on too little (docs/plans.md)",
+     0},
+    {"force", 'F', NULL, 0, "Replace an existing page or plan", 0},
     {"rows", 'r', "N", 0, "Rows of one table, most expensive first; 0 = all (default 15)", 0},
     {"linked-only", LINKED_ONLY, NULL, 0,
      "Leave out device operations that no call in the window launched, as other analyzers do", 0},
@@ -53,6 +56,10 @@ static int parse_rows(struct args *a, const char *arg)
 
 static int check(struct args *a)
 {
+	if (a->plan && a->n_files > 1)
+		return -hb_error__set(&a->error, HB_EXIT_USAGE, -EINVAL,
+				      "--plan-out makes a plan of one window; run it once for each of the %d",
+				      a->n_files);
 	if (!a->html)
 		return 0;
 	if (a->json)
@@ -75,6 +82,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case HTML:
 		a->html = arg;
+		return 0;
+	case PLAN_OUT:
+		a->plan = arg;
 		return 0;
 	case 'F':
 		a->force = true;
@@ -126,6 +136,22 @@ static int write_page(struct args *a, const char *file, const struct hb_analysis
 	return rc;
 }
 
+static int write_plan(struct args *a, const char *file, const struct hb_analysis *analysis)
+{
+	struct hb_planfile *p = hb_analysis__plan(analysis, file, &a->error);
+	int rc = a->error.err;
+
+	if (p)
+		rc = hb_planfile__write(p, a->plan, a->force, &a->error);
+	if (p && !rc)
+		hb_note("the plan is %s: look at it with `herschel-bpf plan show %s`", a->plan, a->plan);
+	else if (!rc)
+		hb_note(
+		    "no plan is written: nothing is open that a further window of this program could settle");
+	hb_planfile__free(p);
+	return rc;
+}
+
 static int print(struct args *a, const char *file, struct hb_window *w)
 {
 	struct hb_analysis *analysis = hb_analysis__new(w, &a->o, &a->error);
@@ -139,6 +165,8 @@ static int print(struct args *a, const char *file, struct hb_window *w)
 		rc = hb_analysis__json(analysis, file, stdout, &a->error);
 	else
 		rc = hb_analysis__text(analysis, stdout, &a->page, &a->error);
+	if (!rc && a->plan)
+		rc = write_plan(a, file, analysis);
 	hb_analysis__free(analysis);
 	if (rc && ferror(stdout)) /* main() says so */
 		return HB_EXIT_FAILED;

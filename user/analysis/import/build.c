@@ -35,6 +35,7 @@ static void begin_row(struct hb_build *b)
 {
 	memset(b->row.cell, 0, sizeof(b->row.cell));
 	b->text.size = 0;
+	hb_buf__room(&b->text, 1); /* texts may be empty, all of them */
 	b->col = HB_COL_NONE;
 	b->in_row = true;
 	b->in_args = b->in_list = false;

@@ -78,9 +78,10 @@ bool hb_row__int(const struct hb_row *r, enum hb_col c, s64 *out);
 /* The same, 0 where there is none and for what does not fit. */
 u64 hb_row__u64(const struct hb_row *r, enum hb_col c);
 u32 hb_row__u32(const struct hb_row *r, enum hb_col c);
+/* Its text; "" where there is none. */
 static inline struct hb_piece hb_row__text(const struct hb_row *r, enum hb_col c)
 {
-	return r->cell[c].text;
+	return r->cell[c].kind ? r->cell[c].text : (struct hb_piece){"", 0};
 }
 
 #endif

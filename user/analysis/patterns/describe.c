@@ -74,6 +74,7 @@ static void one(const struct hb_pattern *p, FILE *out)
 	line(out, "Reference", p->ref);
 	line(out, "Looks alike", p->traps);
 	line(out, "Settles it", p->settle);
+	line(out, "A plan records", p->record);
 	fputc('\n', out);
 	if (!p->params || !p->detect)
 		return;

@@ -379,6 +379,8 @@ static int cmp_findings(const void *a, const void *b)
 
 	if (!x->cause != !y->cause)
 		return x->cause ? 1 : -1;
+	if ((x->pattern->rank == HB_RANK_SYMPTOM) != (y->pattern->rank == HB_RANK_SYMPTOM))
+		return x->pattern->rank == HB_RANK_SYMPTOM ? 1 : -1;
 	if (cost(x) != cost(y))
 		return cost(x) > cost(y) ? -1 : 1;
 	return strcmp(x->pattern->id, y->pattern->id);

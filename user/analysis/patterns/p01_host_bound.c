@@ -192,5 +192,6 @@ HB_PATTERN(p01_host_bound) = {
 	   "ggml-org/llama.cpp#7456 (10 to 15 % of the token's time on the CPU)",
     .traps = "no load; a window that cuts a step; the tracer's own cost for each call",
     .settle = "repeat with device records only, then the device's utilisation with no tracer",
+    .record = "frequency=997; timed=launch,graph",
     .detect = detect,
 };

@@ -70,5 +70,6 @@ HB_PATTERN(p02_read_back) = {
 	"TTFT from one .max().item()); sgl-project/sglang#28491 (a blocking copy to the device in each step)",
     .traps = "the read-back of the step's tokens at its end is needed; waiting is not idling",
     .settle = "a run in torch's sync-debug mode; compare the idle time after the wait",
+    .record = "timed=launch,graph",
     .detect = detect,
 };

@@ -6,12 +6,14 @@
 #include "analysis/patterns/pattern.h"
 #include "base/text.h"
 
-enum { COPIES, CALL, SHARE };
+enum { COPIES, CALL, SPEED, SHARE };
 
 static const struct hb_param params[] = {
     [COPIES] = {"copies", HB_UNIT_COUNT, 10, "such copies in the window"},
     [CALL] = {"call", HB_UNIT_NS, 50000,
 	      "without device records: an asynchronous copy whose call takes so long counts as one"},
+    [SPEED] = {"speed", HB_UNIT_RATE, 12000000000,
+	       "and copies fewer bytes a second than this: pinned memory is faster"},
     [SHARE] = {"blocked_share", HB_UNIT_SHARE, 10000, "time inside their calls, as a part of the steps"},
     {0},
 };
@@ -74,15 +76,18 @@ static int of_device(const struct hb_scene *s, const struct hb_device *v, struct
 	return err;
 }
 
-static bool slow_call(const struct hb_scene *s, const struct hb_tl_call *c, u32 thread, u64 least)
+static bool slow_call(const struct hb_look *l, const struct hb_tl_call *c, u32 thread)
 {
+	const struct hb_scene *s = l->s;
+	u64 least = hb_look__param(l, CALL);
 	struct hb_use use;
 
 	if (c->op != HB_OP_COPY || (c->copy != HB_COPY_DTOH && c->copy != HB_COPY_HTOD) ||
 	    c->at.end - c->at.begin < least || !strstr(hb_scene__call_name(s, c), "Async"))
 		return false;
 	use = hb_timeline__use(s->tl, thread, c->at.begin, c->at.end);
-	return use.running + use.slept >= least; /* not for want of a CPU */
+	use.running += use.slept; /* not for want of a CPU */
+	return use.running >= least && hb_rate(c->bytes, use.running) < hb_look__param(l, SPEED);
 }
 
 /* Without: asynchronous copies whose call blocks. Sums, or cases. */
@@ -90,7 +95,6 @@ static int by_calls(struct hb_look *l, const struct hb_series *p, struct sums *s
 {
 	u32 n;
 	const struct hb_tl_call *c = hb_timeline__calls(l->s->tl, p->thread, &n);
-	u64 least = hb_look__param(l, CALL);
 	int err = 0;
 
 	sum->inferred = true;
@@ -98,7 +102,7 @@ static int by_calls(struct hb_look *l, const struct hb_series *p, struct sums *s
 		struct hb_case k = {
 		    .begin = c[i].at.begin, .end = c[i].at.end, .thread = p->thread, .stack = c[i].at.stack};
 
-		if (!slow_call(l->s, &c[i], p->thread, least))
+		if (!slow_call(l, &c[i], p->thread))
 			continue;
 		sum->n++;
 		sum->blocked += k.end - k.begin;

@@ -69,5 +69,6 @@ HB_PATTERN(p06_alloc) = {
 	   "sgl-project/sglang#36705",
     .traps = "workspaces that libraries make at first use, the first long prompt",
     .settle = "a snapshot of the allocator",
+    .record = "calls=@stack",
     .detect = detect,
 };

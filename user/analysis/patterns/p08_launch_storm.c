@@ -150,6 +150,7 @@ static bool has_device(const struct hb_scene *s, u32 pid)
 
 static int by_host(struct hb_look *l, const struct hb_series *p)
 {
+	const struct hb_sets *idle = hb_scene__exposed(l->s, p->thread);
 	u64 launches, eager, launching = 0, waiting = 0;
 	struct hb_draft *d;
 	char who[64];
@@ -181,8 +182,9 @@ static int by_host(struct hb_look *l, const struct hb_series *p)
 		struct hb_case c = {
 		    .begin = p->step[i].first_op, .end = p->step[i].last_op, .thread = p->thread};
 
+		/* Nobody waits at the end, so the device was waiting: when, is not known. */
 		if (c.end > c.begin)
-			err = hb_draft__add(d, &c);
+			err = hb_draft__add_idle(d, &c, &idle->sure, &idle->maybe);
 	}
 	return err;
 }
@@ -209,5 +211,6 @@ HB_PATTERN(p08_launch_storm) = {
     .ref = "vllm-project/vllm#1926; ggml-org/llama.cpp#6763; pegainfer-project/pegainfer#911",
     .traps = "a prefill's long kernels need no graph; a decode that is bound by the device gains 3 %",
     .settle = "the same batch with and without graphs",
+    .record = "timed=launch,graph",
     .detect = detect,
 };

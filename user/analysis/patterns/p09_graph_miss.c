@@ -132,5 +132,6 @@ HB_PATTERN(p09_graph_miss) = {
 	   "slower)",
     .traps = "steps with a prefill run eagerly by design",
     .settle = "the log of the captured sizes; the batch as an engine field",
+    .record = HB_RECORD_SCHEDULER,
     .detect = detect,
 };

@@ -126,5 +126,6 @@ HB_PATTERN(p12_jit) = {
 	"vllm-project/vllm-ascend#14324 (a gap of 2.1 s)",
     .traps = "Triton compiles anew for an integer that is 1 or no multiple of 16, with equal shapes",
     .settle = "compare the keys of the cache before and after",
+    .record = "calls=@stack",
     .detect = detect,
 };

@@ -115,5 +115,6 @@ HB_PATTERN(p13_sync_rpc) = {
     .traps = "a call during which the device works through its queue costs nothing; waiting for new requests "
 	     "is no call",
     .settle = "delay the other process by a fixed time and look at the slope of the step time",
+    .record = "calls=@stack; calls=@waker",
     .detect = detect,
 };

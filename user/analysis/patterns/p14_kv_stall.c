@@ -93,5 +93,6 @@ HB_PATTERN(p14_kv_stall) = {
 	   "#57987",
     .traps = "a pool that is really full is P39",
     .settle = "the connector's queue counters; engine fields of blocked requests",
+    .record = "calls=@stack; calls=@waker; " HB_RECORD_SCHEDULER,
     .detect = detect,
 };

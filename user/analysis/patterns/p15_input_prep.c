@@ -47,5 +47,6 @@ HB_PATTERN(p15_input_prep) = {
 	   "vllm-project/vllm-omni#4442",
     .traps = "waits inside of such a function belong to whom it waits for",
     .settle = "CPU samples at 1 kHz",
+    .record = "frequency=997; calls=@stack",
     .detect = detect,
 };

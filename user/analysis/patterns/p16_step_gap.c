@@ -123,5 +123,6 @@ HB_PATTERN(p16_step_gap) = {
     .ref = "vllm-project/vllm#10634 (token gaps of 5 to 6 ms); NVIDIA/TensorRT-LLM#13957",
     .traps = "load that the clients limit",
     .settle = "vary the batch: a fixed cost, or one for each request",
+    .record = "frequency=997; calls=@stack",
     .detect = detect,
 };

@@ -38,5 +38,6 @@ HB_PATTERN(p17_cpu_sampling) = {
 	   "were the sampler's)",
     .traps = "logprobs that were asked for; Python that only launches the device's sampler is P01",
     .settle = "native stacks in the gaps; the size of the copies to the host",
+    .record = "frequency=997",
     .detect = detect,
 };

@@ -35,5 +35,6 @@ HB_PATTERN(p18_structured_output) = {
     .ref = "vllm-project/vllm#26866; #51331 (a quarter of the wait); #49013",
     .traps = "the first use of a schema",
     .settle = "vary the share of structured requests: 0, 50, 100 %",
+    .record = "frequency=997; calls=@stack",
     .detect = detect,
 };

@@ -91,8 +91,10 @@ static int each(const struct hb_look *l, u32 t, struct runs *r, struct hb_draft 
 		       hb_share(v[j].at.begin - v[j - 1].at.begin, v[j].weight ? v[j].weight : 1) <= apart &&
 		       !polled(s, t, v[j - 1].at.begin, v[j].at.begin))
 			j++;
-		c.begin = v[i].at.begin;
-		c.end = v[j - 1].at.begin;
+		/* Each sample stands for its weight around it. */
+		c.begin =
+		    v[i].at.begin - v[i].weight / 2 > s->start ? v[i].at.begin - v[i].weight / 2 : s->start;
+		c.end = v[j - 1].at.begin + v[j - 1].weight / 2;
 		if (j - i >= hb_look__param(l, SAMPLES) && c.end - c.begin >= least) {
 			r->n++;
 			r->held += c.end - c.begin;
@@ -168,5 +170,6 @@ HB_PATTERN(p19_event_loop) = {
 	   "scrape starves the loop)",
     .traps = "with a busy device it costs time to first token only",
     .settle = "the loop's lag against the prompt's length; calls of that function (trace --calls)",
+    .record = "frequency=997; calls=@stack",
     .detect = detect,
 };

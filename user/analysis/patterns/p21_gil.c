@@ -146,5 +146,6 @@ HB_PATTERN(p21_gil) = {
 	   "20 to 30 % of a spinning victim)",
     .traps = "a lock that the same thread hands over to itself; free-threaded builds",
     .settle = "move the holder out of the process and compare the steps",
+    .record = "frequency=997; calls=@waker",
     .detect = detect,
 };

@@ -16,7 +16,7 @@ static const struct hb_param params[] = {
 	       "waits ended by a thread that waits for the same lock at other times: an owner, not a "
 	       "condition's signal"},
     [OVER_HOLD] = {"over_hold", HB_UNIT_RATIO, 5000000,
-		   "median wait over the median time between two hand-overs"},
+		   "median wait over the median time that an owner holds it"},
     [BLOCKED] = {"blocked_share", HB_UNIT_SHARE, 30000,
 		 "waits of one thread on the way to a launch, as a part of the steps"},
     {0},
@@ -86,11 +86,21 @@ static bool waits_too(const struct lock *k, u32 thread)
 	return false;
 }
 
-/* `v`: room for n values. Hand-overs while others wait: the time between two of them is one hold. */
-static void measure(struct lock *k, u64 crowd, u64 *v)
+/* When the thread got the lock itself before it passed it on at `t`; 0 when it did not wait for it. */
+static u64 got_it(const struct lock *k, u32 thread, u64 t)
 {
-	u32 ended = 0, holds = 0;
-	u32 last = HB_NONE;
+	u64 got = 0;
+
+	for (u32 i = 0; i < k->n && k->w[i].begin < t; i++)
+		if (k->w[i].thread == thread && k->w[i].end <= t && k->w[i].end > got)
+			got = k->w[i].end;
+	return got;
+}
+
+/* Waits that begin while others wait, and those that an owner ends. `v`: room for n values. */
+static void count_waits(struct lock *k, u64 crowd, u64 *v)
+{
+	u32 ended = 0, last = HB_NONE;
 	bool last_waits = false;
 
 	for (u32 i = 0; i < k->n; i++)
@@ -106,11 +116,21 @@ static void measure(struct lock *k, u64 crowd, u64 *v)
 		}
 		k->owned += last_waits;
 	}
-	for (u32 i = 0; i < k->n; i++)
-		v[i] = k->w[i].woken;
-	qsort(v, k->n, sizeof(*v), cmp_u64);
-	for (u32 i = 1; i < k->n; i++)
-		v[holds++] = v[i] - v[i - 1];
+}
+
+/* One hold: an owner that had waited itself, from then to its passing the lock on. A few hundred tell the
+ * median. */
+static void measure(struct lock *k, u64 crowd, u64 *v)
+{
+	u32 holds = 0, step = k->n / 256 + 1;
+
+	count_waits(k, crowd, v);
+	for (u32 i = 0; i < k->n; i += step) {
+		u64 got = got_it(k, k->w[i].waker, k->w[i].woken);
+
+		if (got)
+			v[holds++] = k->w[i].woken - got;
+	}
 	qsort(v, holds, sizeof(*v), cmp_u64);
 	k->hold = holds ? v[holds / 2] : 0;
 	for (u32 i = 0; i < k->n; i++)
@@ -226,5 +246,6 @@ HB_PATTERN(p22_convoy) = {
     .traps = "waits on a condition look like a lock, but whoever signals does not wait there itself; the GIL "
 	     "is P21",
     .settle = "stacks of the owners (CPU samples while others wait)",
+    .record = "frequency=997; calls=@waker",
     .detect = detect,
 };

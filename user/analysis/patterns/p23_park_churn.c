@@ -156,6 +156,7 @@ HB_PATTERN(p23_park_churn) = {
     .layer = "runtime",
     .title = "thread pool that parks and unparks for every task",
     .rank = HB_RANK_CODE,
+    .explains = "P22 P30",
     .needs = HB_NEED_SLEEP | HB_NEED_ACCEL,
     .params = params,
     .rule = "threads of one name wake thousands of times a second and run for microseconds each time, or are "
@@ -166,5 +167,6 @@ HB_PATTERN(p23_park_churn) = {
 	   "to 800 threads)",
     .traps = "timers of idle threads",
     .settle = "vary the size of the pool",
+    .record = "syscalls=all",
     .detect = detect,
 };

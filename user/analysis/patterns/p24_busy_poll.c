@@ -153,5 +153,6 @@ HB_PATTERN(p24_busy_poll) = {
     .ref = "vllm-project/vllm#19036; #51950 (333 % CPU); #52814 (98.3 % of the samples); #29813 (livelock)",
     .traps = "spinning on a dedicated core buys latency and is fine",
     .settle = "pin the two apart and compare the run-queue delay",
+    .record = "syscalls=all; frequency=997",
     .detect = detect,
 };

@@ -14,9 +14,9 @@ static const struct hb_param params[] = {
     [PER_STEP] = {"per_step", HB_UNIT_RATIO, 5000000, "or so many for each step"},
     [FRAMES] = {"frames", HB_UNIT_RATIO, 2000000,
 		"frames they go through on average before they are caught, at most"},
-    [COST] =
-	{"cost_share", HB_UNIT_SHARE, 10000,
-	 "CPU time in the function that raises, on threads on the way to a launch, as a part of the steps"},
+    [COST] = {"cost_share", HB_UNIT_SHARE, 10000,
+	      "CPU time in the functions that raise and catch, on threads on the way to a launch, as a part "
+	      "of the steps"},
     {0},
 };
 
@@ -38,18 +38,56 @@ static bool same_function(const struct hb_loc *a, const struct hb_loc *b)
 	return a && b && a->func == b->func && a->file == b->file && a->lang == b->lang;
 }
 
-static bool passes(const struct hb_scene *s, u32 pid, u32 stack, const struct hb_loc *site)
+struct place { /* where it is raised, and the function around that, which catches it */
+	const struct hb_loc *site, *catcher;
+};
+
+/* The innermost Python function of a stack, and the next one outwards. */
+static struct place place_of(const struct hb_scene *s, u32 pid, u32 stack)
 {
 	struct hb_stack st = stack ? hb_window__stack(s->w, pid, stack) : (struct hb_stack){0};
+	struct place p = {0};
 
-	for (u32 i = st.n; i--;)
-		if (same_function(hb_window__loc(s->w, st.locs[i]), site))
-			return true;
-	return false;
+	for (u32 i = st.n; i-- && !p.catcher;) {
+		const struct hb_loc *l = hb_window__loc(s->w, st.locs[i]);
+
+		if (!l || l->lang != HB_LANG_PYTHON)
+			continue;
+		if (!p.site)
+			p.site = l;
+		else
+			p.catcher = l;
+	}
+	return p;
+}
+
+/* Some exception from that place with its stack. */
+static struct place find_place(const struct hb_scene *s, const struct hb_exception_stat *x)
+{
+	struct place p = {.site = hb_decode__site(s->w, x->proc->pid, x->site)};
+
+	for (u32 t = hb_timeline__of_pid(s->tl, x->proc->pid, HB_NONE); t != HB_NONE;
+	     t = hb_timeline__of_pid(s->tl, x->proc->pid, t)) {
+		u32 n;
+		const struct hb_tl_raise *r = hb_timeline__raises(s->tl, t, &n);
+
+		for (u32 i = 0; i < n; i++)
+			if (r[i].site == x->site && r[i].at.stack)
+				return place_of(s, x->proc->pid, r[i].at.stack);
+	}
+	return p;
+}
+
+/* Raising and catching: the two functions themselves, not what else they call. */
+static bool passes(const struct hb_scene *s, u32 pid, u32 stack, const struct place *at)
+{
+	struct place here = place_of(s, pid, stack);
+
+	return same_function(here.site, at->site) || same_function(here.site, at->catcher);
 }
 
 /* CPU time in that function on threads that lead to a launch; or cases. */
-static int each_sample(const struct hb_scene *s, u32 pid, const struct hb_loc *site, u64 *sum,
+static int each_sample(const struct hb_scene *s, u32 pid, const struct place *site, u64 *sum,
 		       struct hb_draft *d)
 {
 	int err = 0;
@@ -79,7 +117,7 @@ static int each_sample(const struct hb_scene *s, u32 pid, const struct hb_loc *s
 static int look_at(struct hb_look *l, const struct hb_exception_stat *x, const char *name)
 {
 	const struct hb_scene *s = l->s;
-	const struct hb_loc *site = hb_decode__site(s->w, x->proc->pid, x->site);
+	const struct place site = find_place(s, x);
 	const struct hb_series *p = hb_steps__of_pid(s->steps, x->proc->pid);
 	u64 per_step = p && p->n ? hb_share(x->count, p->n) : 0, sum;
 	struct hb_draft *d;
@@ -89,18 +127,19 @@ static int look_at(struct hb_look *l, const struct hb_exception_stat *x, const c
 	if (!hb_look__either(l, PER_STEP, per_step, RATE, hb_rate(x->count, s->wall)) ||
 	    !hb_look__at_most(l, FRAMES, hb_share(x->unwound, x->count)))
 		return 0;
-	each_sample(s, x->proc->pid, site, &sum, NULL);
+	each_sample(s, x->proc->pid, &site, &sum, NULL);
 	if (!hb_look__at_least(l, COST, hb_share(sum, hb_scene__step_time(s, x->proc->pid))))
 		return 0;
 	d = hb_look__find(l, "%s is raised %llu times a second in %s and caught at once", name,
 			  (unsigned long long)hb_rate(x->count, s->wall),
-			  hb_decode__frame(s->w, site, HB_FRAME_LINE, where, sizeof(where)));
+			  hb_decode__frame(s->w, site.site, HB_FRAME_LINE, where, sizeof(where)));
 	if (!d)
 		return -ENOMEM;
 	hb_draft__pid(d, x->proc->pid);
-	hb_draft__confidence(d, HB_CONFIDENCE_MEDIUM,
-			     "the time is that of the whole function that raises, by CPU samples");
-	return each_sample(s, x->proc->pid, site, &sum, d);
+	hb_draft__confidence(
+	    d, HB_CONFIDENCE_MEDIUM,
+	    "the time is that of the function that raises and of the one that catches, by CPU samples");
+	return each_sample(s, x->proc->pid, &site, &sum, d);
 }
 
 static int detect(struct hb_look *l)
@@ -133,5 +172,6 @@ HB_PATTERN(p25_exceptions) = {
     .ref = "zeromq/pyzmq#1101 (1 ms each on a small board); sgl-project/sglang#1731 (a loop on Again)",
     .traps = "StopIteration and what asyncio uses itself are left out",
     .settle = "time the place by itself, with and without the exception",
+    .record = "exceptions=hash; calls=@stack",
     .detect = detect,
 };

@@ -53,6 +53,8 @@ static bool is_io(const struct hb_scene *s, u32 pid, unsigned sysno, u64 fd, u64
 	return text && strstr(text, "/dev/log");
 }
 
+#define SAME_CALL 500000 /* ns: a call that runs for longer between two sleeps does more than file I/O */
+
 struct sums {
 	u64 count, total, exposed, max;
 	u64 fd, chan; /* of the longest */
@@ -79,6 +81,25 @@ static int one(const struct hb_scene *s, u32 t, const struct hb_span *at, unsign
 	return 0;
 }
 
+static bool waits_for_file(const struct hb_scene *s, u32 pid, const struct hb_tl_sleep *z)
+{
+	return z->state != HB_TSTATE_RUNNING && z->sysno != HB_SYSNO_NONE &&
+	       is_io(s, pid, z->sysno, z->a0, z->chan,
+		     z->chankind == HB_CHAN_FILE || z->state == HB_TSTATE_DISK);
+}
+
+/* One call sleeps several times, and may lose its CPU in between: the last of its sleeps. Two are of one call
+ * when they have its arguments and nothing else of the thread lies between. */
+static u32 end_of_call(const struct hb_scene *s, u32 t, const struct hb_tl_sleep *z, u32 n, u32 i)
+{
+	while (i + 1 < n && z[i + 1].sysno == z[i].sysno && z[i + 1].a0 == z[i].a0 &&
+	       z[i + 1].a1 == z[i].a1 && z[i + 1].at.begin - z[i].at.end < SAME_CALL &&
+	       hb_timeline__from(s->tl, t, HB_TL_CALL, z[i].at.end) ==
+		   hb_timeline__from(s->tl, t, HB_TL_CALL, z[i + 1].at.begin))
+		i++;
+	return i;
+}
+
 /* Where every call was recorded their whole time counts; else what slept. Sums, or with `d` cases. */
 static int each(const struct hb_scene *s, u32 t, struct sums *sum, struct hb_draft *d)
 {
@@ -90,11 +111,17 @@ static int each(const struct hb_scene *s, u32 t, struct sums *sum, struct hb_dra
 	for (u32 i = 0; i < n_calls && !err; i++)
 		if (is_io(s, pid, c[i].sysno, c[i].a0, 0, false))
 			err = one(s, t, &c[i].at, c[i].sysno, c[i].a0, 0, sum, d);
-	for (u32 i = 0; i < n && !n_calls && !err; i++)
-		if (z[i].state != HB_TSTATE_RUNNING && z[i].sysno != HB_SYSNO_NONE &&
-		    is_io(s, pid, z[i].sysno, z[i].a0, z[i].chan,
-			  z[i].chankind == HB_CHAN_FILE || z[i].state == HB_TSTATE_DISK))
-			err = one(s, t, &z[i].at, z[i].sysno, z[i].a0, z[i].chan, sum, d);
+	for (u32 i = 0; i < n && !n_calls && !err; i++) {
+		struct hb_span at = z[i].at;
+		u32 last;
+
+		if (!waits_for_file(s, pid, &z[i]))
+			continue;
+		last = end_of_call(s, t, z, n, i);
+		at.end = z[last].at.end;
+		err = one(s, t, &at, z[i].sysno, z[i].a0, z[i].chan, sum, d);
+		i = last;
+	}
 	return err;
 }
 
@@ -144,5 +171,6 @@ HB_PATTERN(p27_file_io) = {
     .ref = "vllm-project/vllm#11962 (design note); no strong public incident is known",
     .traps = "writes into the page cache are cheap until write-back; loading weights at start-up",
     .settle = "send that descriptor to /dev/null and compare",
+    .record = "syscalls=all",
     .detect = detect,
 };

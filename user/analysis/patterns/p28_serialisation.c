@@ -35,5 +35,6 @@ HB_PATTERN(p28_serialisation) = {
     .ref = "NVIDIA/TensorRT-LLM#15109",
     .traps = "another thread with a GIL of its own",
     .settle = "vary the payload's size",
+    .record = "frequency=997; calls=@stack",
     .detect = detect,
 };

@@ -16,7 +16,8 @@ static const struct hb_param params[] = {
     [LEAST] = {"least", HB_UNIT_NS, 5000000, "shorter times without a CPU are the scheduler's"},
     [THREADS] = {"threads", HB_UNIT_COUNT, 2, "threads of one cgroup that are stopped together"},
     [EPISODES] = {"episodes", HB_UNIT_COUNT, 5, "times that this happens in the window"},
-    [ALIGNED] = {"aligned", HB_UNIT_SHARE, 800000, "of those that end at one phase of the period"},
+    [ALIGNED] = {"aligned", HB_UNIT_SHARE, 700000,
+		 "of the times between two of them that are one period, give or take a quarter"},
     [SHARE] = {"share", HB_UNIT_SHARE, 50000, "time in which they were stopped, as a part of the window"},
     {0},
 };
@@ -67,87 +68,83 @@ static u32 collect(const struct hb_look *l, struct stop *out)
 }
 
 struct episodes {
-	u32 n, aligned;
-	u64 stopped; /* union */
+	u32 n, intervals, aligned;
+	u64 stopped; /* union of all stops */
 	u32 threads; /* most at once */
-	u64 *end;    /* of each */
+	u64 last;
 };
 
-static int cmp_u64(const void *a, const void *b)
+/* One more moment at which several threads go on, or stop, together. What follows within a quarter of the
+ * period belongs to it. */
+static void add_episode(struct episodes *e, u64 at, u32 threads, u64 period)
 {
-	u64 x = *(const u64 *)a, y = *(const u64 *)b;
+	u64 since = at - e->last;
 
-	return x < y ? -1 : x > y;
-}
-
-/* The largest number of ends in a stretch of 2 x `near` of the period, going round. */
-static u32 align(u64 *end, u32 n, u64 period, u64 near)
-{
-	u32 best = 0;
-
-	for (u32 i = 0; i < n; i++)
-		end[i] %= period;
-	qsort(end, n, sizeof(*end), cmp_u64);
-	for (u32 i = 0; i < n; i++) {
-		u32 in = 0;
-
-		for (u32 j = 0; j < n; j++)
-			in += (end[j] + period - end[i]) % period <= 2 * near;
-		best = in > best ? in : best;
+	e->threads = threads > e->threads ? threads : e->threads;
+	if (e->n && since < period / 4)
+		return;
+	if (e->n) {
+		e->intervals++;
+		e->aligned += since >= period - period / 4 && since <= period + period / 4;
 	}
-	return best;
+	e->n++;
+	e->last = at;
 }
 
-/* Runs of ends within `near` of each other, by at least two threads. `keep`: marks those of such a run. */
-static void find_episodes(const struct hb_look *l, const struct stop *s, u32 n, struct episodes *e,
-			  bool *keep)
+static u32 distinct(const struct stop *s, u32 n)
 {
-	u64 near = hb_look__param(l, TOGETHER);
+	u32 threads = 0;
+
+	for (u32 a = 0; a < n; a++) {
+		bool first = true;
+
+		for (u32 b = 0; b < a && first; b++)
+			first = s[b].thread != s[a].thread;
+		threads += first;
+	}
+	return threads;
+}
+
+/* Runs of ends within `together` of each other, by at least two threads. (Kernels from 6.18 on stop each
+ * thread by itself, when it next runs: then it is the begin of the stop that shows so.) */
+static void find_episodes(const struct hb_look *l, const struct stop *s, u32 n, struct episodes *e)
+{
+	u64 together = hb_look__param(l, TOGETHER), period = hb_look__param(l, PERIOD);
 	struct hb_ivs all = {0};
 
 	for (u32 i = 0; i < n;) {
-		u32 j = i, threads = 0;
+		u32 j = i, threads;
 
-		while (j < n && s[j].end - s[i].end <= near)
+		while (j < n && s[j].end - s[i].end <= together) {
+			hb_ivs__add(&all, s[j].begin, s[j].end);
 			j++;
-		for (u32 a = i; a < j; a++) {
-			bool first = true;
-
-			for (u32 b = i; b < a; b++)
-				first &= s[b].thread != s[a].thread;
-			threads += first;
 		}
-		if (threads >= hb_look__param(l, THREADS)) {
-			e->end[e->n++] = s[i].end;
-			e->threads = threads > e->threads ? threads : e->threads;
-			for (u32 a = i; a < j; a++) {
-				hb_ivs__add(&all, s[a].begin, s[a].end);
-				keep[a] = true;
-			}
-		}
+		threads = distinct(&s[i], j - i);
+		if (threads >= hb_look__param(l, THREADS))
+			add_episode(e, s[i].end, threads, period);
 		i = j;
 	}
 	hb_ivs__join(&all);
 	e->stopped = hb_ivs__length(&all);
 	hb_ivs__free(&all);
-	e->aligned = align(e->end, e->n, hb_look__param(l, PERIOD), near);
 }
 
-static int look_at(struct hb_look *l, const struct stop *s, u32 n, bool *keep, u64 *ends)
+static int look_at(struct hb_look *l, const struct stop *s, u32 n)
 {
-	struct episodes e = {.end = ends};
+	struct episodes e = {0};
 	struct hb_draft *d;
 	char period[32];
 	int err = 0;
 
-	find_episodes(l, s, n, &e, keep);
+	find_episodes(l, s, n, &e);
 	hb_look__subject(l);
 	if (!hb_look__at_least(l, EPISODES, e.n) ||
-	    !hb_look__at_least(l, ALIGNED, hb_share(e.aligned, e.n)) ||
+	    !hb_look__at_least(l, ALIGNED, hb_share(e.aligned, e.intervals)) ||
 	    !hb_look__at_least(l, SHARE, hb_share(e.stopped, l->s->wall)))
 		return 0;
-	d = hb_look__find(l, "%u threads lose their CPUs together, %u times, and get them back every %s",
-			  e.threads, e.n, hb_text__ns(period, sizeof(period), hb_look__param(l, PERIOD)));
+	d = hb_look__find(
+	    l, "up to %u threads of one control group stand still together, %u times, about every %s",
+	    e.threads, e.n, hb_text__ns(period, sizeof(period), hb_look__param(l, PERIOD)));
 	if (!d)
 		return -ENOMEM;
 	hb_draft__pid(d, hb_timeline__thread(l->s->tl, s[0].thread)->pid);
@@ -155,18 +152,16 @@ static int look_at(struct hb_look *l, const struct stop *s, u32 n, bool *keep, u
 	for (u32 i = 0; i < n && !err; i++) {
 		struct hb_case c = {.begin = s[i].begin, .end = s[i].end, .thread = s[i].thread};
 
-		if (keep[i])
-			err = hb_draft__add(d, &c);
+		err = hb_draft__add(d, &c);
 	}
 	return err;
 }
 
 static int detect(struct hb_look *l)
 {
-	u64 all = hb_timeline__count(l->s->tl, HB_TL_SLEEP), *ends = calloc(all + 1, sizeof(*ends));
+	u64 all = hb_timeline__count(l->s->tl, HB_TL_SLEEP);
 	struct stop *s = calloc(all + 1, sizeof(*s));
-	bool *keep = calloc(all + 1, sizeof(*keep));
-	int err = s && keep && ends ? 0 : -ENOMEM;
+	int err = s ? 0 : -ENOMEM;
 	u32 n = err ? 0 : collect(l, s);
 
 	qsort(s, n, sizeof(*s), cmp_stop);
@@ -175,11 +170,9 @@ static int detect(struct hb_look *l)
 
 		while (i < n && s[i].group == s[from].group)
 			i++;
-		err = look_at(l, &s[from], i - from, &keep[from], ends);
+		err = look_at(l, &s[from], i - from);
 	}
 	free(s);
-	free(keep);
-	free(ends);
 	return err;
 }
 
@@ -191,9 +184,9 @@ HB_PATTERN(p29_throttling) = {
     .explains = "P30 P21 P22",
     .needs = HB_NEED_SLEEP | HB_NEED_ACCEL,
     .params = params,
-    .rule = "threads of one cgroup that could run are stopped together and go on together, each time at the "
-	    "same moment of a "
-	    "100 ms period. (cpu.stat would say so directly: it is not recorded yet)",
+    .rule = "threads of one control group that could run stand still together, again and again, in the "
+	    "rhythm of the quota's "
+	    "period. (cpu.stat would say so directly: it is not recorded yet)",
     .fix = "size pools from cpu.max instead of the number of CPUs, raise the limit, set OMP_NUM_THREADS",
     .ref = "vllm-project/vllm#49460, #49461 (inter-token latency 7-9 to 68-93 ms); sgl-project/sglang#32084; "
 	   "vllm-project/vllm#49013 (5.4 times); ollama/ollama#17916 (12.07 to 0.27 tokens/s)",

@@ -3,9 +3,10 @@
 #include "analysis/patterns/pattern.h"
 #include "base/text.h"
 
-enum { P95, EXPOSED_SHARE };
+enum { LEAST, P95, EXPOSED_SHARE };
 
 static const struct hb_param params[] = {
+    [LEAST] = {"least", HB_UNIT_NS, 100000, "shorter delays are what a wake-up costs anyway"},
     [P95] = {"p95", HB_UNIT_NS, 200000,
 	     "95 of 100 delays of a thread on the way to a launch are shorter than this"},
     [EXPOSED_SHARE] = {"exposed_share", HB_UNIT_SHARE, 20000, "what they exposed, as a part of the steps"},
@@ -17,7 +18,7 @@ struct sums {
 	u64 exposed, preempted;
 };
 
-static int sum_up(const struct hb_scene *s, u32 t, struct sums *sum)
+static int sum_up(const struct hb_scene *s, u32 t, u64 least, struct sums *sum)
 {
 	u32 n;
 	const struct hb_tl_sleep *z = hb_timeline__sleeps(s->tl, t, &n);
@@ -27,13 +28,14 @@ static int sum_up(const struct hb_scene *s, u32 t, struct sums *sum)
 			continue;
 		if (hb_hist__add(&sum->delay, z[i].ready))
 			return -1;
-		sum->exposed += hb_scene__likely(s, t, z[i].at.end - z[i].ready, z[i].at.end);
+		if (z[i].ready >= least)
+			sum->exposed += hb_scene__likely(s, t, z[i].at.end - z[i].ready, z[i].at.end);
 		sum->preempted += z[i].state == HB_TSTATE_RUNNING;
 	}
 	return 0;
 }
 
-static int add_cases(struct hb_draft *d, const struct hb_scene *s, u32 t)
+static int add_cases(struct hb_draft *d, const struct hb_scene *s, u32 t, u64 least)
 {
 	u32 n;
 	const struct hb_tl_sleep *z = hb_timeline__sleeps(s->tl, t, &n);
@@ -44,7 +46,7 @@ static int add_cases(struct hb_draft *d, const struct hb_scene *s, u32 t)
 				    .thread = t,
 				    .stack = z[i].at.stack};
 
-		if (z[i].ready && hb_draft__add(d, &c))
+		if (z[i].ready && z[i].ready >= least && hb_draft__add(d, &c))
 			return -1;
 	}
 	return 0;
@@ -58,7 +60,8 @@ static int look_at(struct hb_look *l, u32 t)
 	u64 p95, share;
 	bool fits;
 	char who[64], text[32];
-	int err = sum_up(l->s, t, &sum);
+	u64 least = hb_look__param(l, LEAST);
+	int err = sum_up(l->s, t, least, &sum);
 
 	p95 = hb_hist__quantile(&sum.delay, 0.95);
 	share = hb_share(sum.exposed, hb_scene__step_time(l->s, th->pid));
@@ -70,7 +73,7 @@ static int look_at(struct hb_look *l, u32 t)
 		    "%s waited for a CPU %llu times, 95 %% of them up to %s; %llu times it was taken off one",
 		    hb_scene__thread_text(l->s, t, who, sizeof(who)), (unsigned long long)sum.delay.count,
 		    hb_text__ns(text, sizeof(text), p95), (unsigned long long)sum.preempted);
-		err = d ? add_cases(d, l->s, t) : -1;
+		err = d ? add_cases(d, l->s, t, least) : -1;
 	}
 	if (d)
 		hb_draft__pid(d, th->pid);

@@ -92,5 +92,6 @@ HB_PATTERN(p31_faults) = {
 	   "times slower on another)",
     .traps = "start-up only",
     .settle = "compare transparent huge pages never and madvise",
+    .record = "syscalls=all",
     .detect = detect,
 };

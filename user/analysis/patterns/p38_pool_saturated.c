@@ -99,5 +99,6 @@ HB_PATTERN(p38_pool_saturated) = {
     .ref = "the catalogue's own rule; no public incident is known",
     .traps = "blocks that are all in use are P39; a KV service that holds them is P14",
     .settle = "the engine's configuration",
+    .record = HB_RECORD_SCHEDULER,
     .detect = detect,
 };

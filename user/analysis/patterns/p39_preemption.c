@@ -101,5 +101,6 @@ HB_PATTERN(p39_preemption) = {
     .ref = "vllm-project/vllm#42827, #12",
     .traps = "a prefix cache makes it cheap",
     .settle = "KV use over time; recomputed tokens by request",
+    .record = HB_RECORD_SCHEDULER,
     .detect = detect,
 };

@@ -91,5 +91,6 @@ HB_PATTERN(p42_admission_held) = {
 	   "28 % after a fix of the accounting)",
     .traps = "a policy that waits for a fuller batch",
     .settle = "dump the scheduler's state in such a step",
+    .record = HB_RECORD_SCHEDULER,
     .detect = detect,
 };

@@ -106,9 +106,19 @@ struct hb_pattern {
 	const char *fix, *ref;	       /* what helps, and who wrote that it did */
 	const char *traps;	       /* what looks alike and is none */
 	const char *settle;	       /* what to record or try when the evidence is thin */
+	/* What of it `trace` can record, for a plan (settle.h): options without dashes and their values,
+	 * "frequency=997; calls=@stack". @stack and @waker stand for the functions in which the worst
+	 * occurrences' threads, and those who ended or held them up, were. NULL: nothing. */
+	const char *record;
 	/* Looks and tells `l` what it saw; 0 or -ENOMEM. NULL: no window can hold what it needs yet. */
 	int (*detect)(struct hb_look *l);
 };
+
+/* A scheduler's state, for `record`: by the names that vLLM has. */
+#define HB_RECORD_SCHEDULER                                                                                  \
+	"field=*:EngineCore.step self.scheduler.waiting:len; "                                               \
+	"field=*:EngineCore.step self.scheduler.running:len; "                                               \
+	"field=*:EngineCore.step self.scheduler.max_num_running_reqs"
 
 #define HB_PATTERN(name) const struct hb_pattern hb_pattern_##name
 
@@ -217,8 +227,8 @@ struct hb_findings *hb_patterns__run(const struct hb_patterns_input *in, const s
 				     struct hb_error *e);
 void hb_findings__free(struct hb_findings *f);
 
-/* i-th of each list, NULL at the end. Findings are in order of cost; effects come after all that stand for
- * themselves.
+/* i-th of each list, NULL at the end. Causes come first, by cost, then symptoms without a
+ * cause, then effects.
  */
 const struct hb_finding *hb_findings__at(const struct hb_findings *f, u32 i);
 const struct hb_ruled_out *hb_findings__ruled_out(const struct hb_findings *f, u32 i);

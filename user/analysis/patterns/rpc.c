@@ -134,6 +134,30 @@ static bool examine(const struct hb_scene *s, u32 thread, u32 i, const struct po
 	return r->seen || !by->task->target;
 }
 
+/* A call under way when the window begins or ends has one half only: it is one when it waits where others
+ * did. */
+static void at_the_edges(const struct hb_scene *s, u32 thread, struct hb_rpcs *out)
+{
+	u32 n, found = out->n;
+	const struct hb_tl_sleep *z = hb_timeline__sleeps(s->tl, thread, &n);
+
+	for (u32 i = 0; i < n; i++) {
+		if (!(z[i].flags & (HB_OFFCPU_BEFORE | HB_OFFCPU_OPEN)))
+			continue;
+		for (u32 k = 0; k < found; k++) {
+			struct hb_rpc r = out->v[k];
+
+			if (r.stack != z[i].at.stack || !r.stack || r.begin == z[i].at.begin)
+				continue;
+			r.begin = z[i].at.begin;
+			r.end = z[i].at.end;
+			r.next = next_work(s, r.end);
+			out->v[out->n++] = r;
+			break;
+		}
+	}
+}
+
 int hb_rpcs__find(const struct hb_scene *s, u32 thread, u64 least, struct hb_rpcs *out)
 {
 	u32 n, pokes, edges;
@@ -142,7 +166,7 @@ int hb_rpcs__find(const struct hb_scene *s, u32 thread, u64 least, struct hb_rpc
 
 	hb_timeline__sleeps(s->tl, thread, &n);
 	out->n = 0;
-	out->v = calloc(n + 1, sizeof(*out->v));
+	out->v = calloc(2 * (size_t)n + 1, sizeof(*out->v));
 	if (!poke || !out->v) {
 		free(poke);
 		hb_rpcs__free(out);
@@ -157,6 +181,7 @@ int hb_rpcs__find(const struct hb_scene *s, u32 thread, u64 least, struct hb_rpc
 			i = e[i].last;
 	}
 	free(poke);
+	at_the_edges(s, thread, out);
 	return 0;
 }
 

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "analysis/patterns/settle.h"
 #include "analysis/report/analyze_private.h"
 
 /* One pass over the window serves all that read records. */
@@ -58,4 +59,11 @@ void hb_analysis__free(struct hb_analysis *a)
 	hb_devices__free(a->d);
 	hb_model__free(a->m);
 	free(a);
+}
+
+struct hb_planfile *hb_analysis__plan(const struct hb_analysis *a, const char *file, struct hb_error *e)
+{
+	struct hb_settle_input in = {.window = a->w, .file = file, .model = a->m, .findings = a->f};
+
+	return hb_settle__plan(&in, e);
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "planfile/planfile.h"
 #include "window/window.h"
 
 struct hb_analysis;
@@ -36,5 +37,9 @@ int hb_analysis__json(const struct hb_analysis *a, const char *file, FILE *out, 
 /* One page for a browser that asks no network for anything; docs/analyze-html.md. `file`: its title. Its size
  * is bounded, some MB at most. */
 int hb_analysis__html(const struct hb_analysis *a, const char *file, FILE *out, struct hb_error *e);
+
+/* What a further window should record (patterns/settle.h). NULL: nothing is open that a recording could
+ * settle (e->err is 0), or a sentence. The caller frees it. */
+struct hb_planfile *hb_analysis__plan(const struct hb_analysis *a, const char *file, struct hb_error *e);
 
 #endif
