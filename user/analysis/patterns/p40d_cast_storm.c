@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "analysis/patterns/pattern.h"
+#include "base/map.h"
 #include "base/text.h"
 
 enum { SHARE };
@@ -29,20 +30,29 @@ static const char *const globs[] = {
     NULL,
 };
 
-static bool moves(const char *name)
+/* Names are long and few: each is looked at once. */
+static bool moves(const struct hb_scene *s, u32 name, struct hb_map *seen)
 {
+	u64 *yes = hb_map__slot(seen, name, NULL);
 	const char *const *g = globs;
 
-	while (*g && !hb_text__glob(*g, name))
+	if (yes && *yes)
+		return *yes == 2;
+	while (*g && !hb_text__glob(*g, hb_window__string(s->w, name)))
 		g++;
+	if (yes)
+		*yes = *g ? 2 : 1;
 	return *g != NULL;
 }
 
-static int sum_up(const struct hb_scene *s, const struct hb_device *v, u64 *in, u64 *all, u32 *top,
+struct sums {
+	u64 in, all; /* ns of those that move, of all */
+	u32 top;     /* name of the longest */
+};
+
+static int sum_up(const struct hb_scene *s, const struct hb_device *v, struct hb_map *seen, struct sums *x,
 		  struct hb_draft *d)
 {
-	u32 last = 0;
-	bool yes = false;
 	u64 most = 0;
 	int err = 0;
 
@@ -54,17 +64,13 @@ static int sum_up(const struct hb_scene *s, const struct hb_device *v, u64 *in, 
 
 		if (o->kind != HB_DEVKIND_KERNEL || o->work != HB_WORK_COMPUTE)
 			continue;
-		if (o->name != last) {
-			last = o->name;
-			yes = moves(hb_window__string(s->w, o->name));
-		}
-		*all += o->end - o->begin;
-		if (!yes)
+		x->all += o->end - o->begin;
+		if (!moves(s, o->name, seen))
 			continue;
-		*in += o->end - o->begin;
+		x->in += o->end - o->begin;
 		if (o->end - o->begin > most) {
 			most = o->end - o->begin;
-			*top = o->name;
+			x->top = o->name;
 		}
 		if (d)
 			err = hb_draft__add_device(d, &c, o->end - o->begin);
@@ -72,26 +78,35 @@ static int sum_up(const struct hb_scene *s, const struct hb_device *v, u64 *in, 
 	return err;
 }
 
-static int by_device(struct hb_look *l, const struct hb_device *v)
+static int judge(struct hb_look *l, const struct hb_device *v, struct hb_map *seen)
 {
-	u64 in = 0, all = 0;
-	u32 top = 0;
 	struct hb_draft *d;
+	struct sums x = {0};
 
-	sum_up(l->s, v, &in, &all, &top, NULL);
+	sum_up(l->s, v, seen, &x, NULL);
 	hb_look__subject(l);
-	if (!all || !hb_look__at_least(l, SHARE, hb_share(in, all)))
+	if (!x.all || !hb_look__at_least(l, SHARE, hb_share(x.in, x.all)))
 		return 0;
 	d = hb_look__find(
 	    l,
 	    "%llu %% of the kernels' time on device %u is spent on copies, casts and element-wise work; the "
 	    "longest: %.120s",
-	    (unsigned long long)(hb_share(in, all) / 10000), v->number, hb_window__string(l->s->w, top));
+	    (unsigned long long)(hb_share(x.in, x.all) / 10000), v->number,
+	    hb_window__string(l->s->w, x.top));
 	if (!d)
 		return -ENOMEM;
 	hb_draft__pid(d, v->pid);
 	hb_draft__device(d, v->index);
-	return sum_up(l->s, v, &in, &all, &top, d);
+	return sum_up(l->s, v, seen, &x, d);
+}
+
+static int by_device(struct hb_look *l, const struct hb_device *v)
+{
+	struct hb_map *seen = hb_map__new();
+	int err = seen ? judge(l, v, seen) : -ENOMEM;
+
+	hb_map__free(seen);
+	return err;
 }
 
 static int detect(struct hb_look *l)
