@@ -15,8 +15,8 @@ static const struct hb_param params[] = {
     [OWNED] = {"owned_share", HB_UNIT_SHARE, 500000,
 	       "waits ended by a thread that waits for the same lock at other times: an owner, not a "
 	       "condition's signal"},
-    [OVER_HOLD] = {"over_hold", HB_UNIT_RATIO, 5000000,
-		   "median wait over the median time that an owner holds it"},
+    [OVER_HOLD] = {"over_hold", HB_UNIT_RATIO, 2000000,
+		   "median wait over the median time between two hand-overs"},
     [BLOCKED] = {"blocked_share", HB_UNIT_SHARE, 30000,
 		 "waits of one thread on the way to a launch, as a part of the steps"},
     {0},
@@ -86,17 +86,6 @@ static bool waits_too(const struct lock *k, u32 thread)
 	return false;
 }
 
-/* When the thread got the lock itself before it passed it on at `t`; 0 when it did not wait for it. */
-static u64 got_it(const struct lock *k, u32 thread, u64 t)
-{
-	u64 got = 0;
-
-	for (u32 i = 0; i < k->n && k->w[i].begin < t; i++)
-		if (k->w[i].thread == thread && k->w[i].end <= t && k->w[i].end > got)
-			got = k->w[i].end;
-	return got;
-}
-
 /* Waits that begin while others wait, and those that an owner ends. `v`: room for n values. */
 static void count_waits(struct lock *k, u64 crowd, u64 *v)
 {
@@ -118,19 +107,18 @@ static void count_waits(struct lock *k, u64 crowd, u64 *v)
 	}
 }
 
-/* One hold: an owner that had waited itself, from then to its passing the lock on. A few hundred tell the
- * median. */
+/* What is held cannot be seen; but from one hand-over to the next it is held once at most, while others wait.
+ */
 static void measure(struct lock *k, u64 crowd, u64 *v)
 {
-	u32 holds = 0, step = k->n / 256 + 1;
+	u32 holds = 0;
 
 	count_waits(k, crowd, v);
-	for (u32 i = 0; i < k->n; i += step) {
-		u64 got = got_it(k, k->w[i].waker, k->w[i].woken);
-
-		if (got)
-			v[holds++] = k->w[i].woken - got;
-	}
+	for (u32 i = 0; i < k->n; i++)
+		v[i] = k->w[i].woken;
+	qsort(v, k->n, sizeof(*v), cmp_u64);
+	for (u32 i = 1; i < k->n; i++)
+		v[holds++] = v[i] - v[i - 1];
 	qsort(v, holds, sizeof(*v), cmp_u64);
 	k->hold = holds ? v[holds / 2] : 0;
 	for (u32 i = 0; i < k->n; i++)
@@ -168,10 +156,12 @@ static int tell(struct hb_look *l, const struct lock *k)
 	char hold[32], wait[32];
 	int err = 0;
 
-	d = hb_look__find(
-	    l, "%u waits for the lock at 0x%llx, %llu %% of them in a crowd; a wait takes %s, a hold %s",
-	    k->n, (unsigned long long)k->w[0].chan, (unsigned long long)(hb_share(k->crowded, k->n) / 10000),
-	    hb_text__ns(wait, sizeof(wait), k->wait), hb_text__ns(hold, sizeof(hold), k->hold));
+	d = hb_look__find(l,
+			  "%u waits for the lock at 0x%llx, %llu %% of them in a crowd; a wait takes %s, it "
+			  "is handed over every %s",
+			  k->n, (unsigned long long)k->w[0].chan,
+			  (unsigned long long)(hb_share(k->crowded, k->n) / 10000),
+			  hb_text__ns(wait, sizeof(wait), k->wait), hb_text__ns(hold, sizeof(hold), k->hold));
 	if (!d)
 		return -ENOMEM;
 	hb_draft__pid(d, k->w[0].pid);

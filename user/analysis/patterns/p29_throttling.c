@@ -7,7 +7,7 @@
 #include "analysis/patterns/pattern.h"
 #include "base/text.h"
 
-enum { PERIOD, TOGETHER, LEAST, THREADS, EPISODES, ALIGNED, SHARE };
+enum { PERIOD, TOGETHER, LEAST, THREADS, PART, EPISODES, ALIGNED, SHARE };
 
 static const struct hb_param params[] = {
     [PERIOD] = {"period", HB_UNIT_NS, 100000000, "the quota's period (cpu.max)"},
@@ -15,6 +15,8 @@ static const struct hb_param params[] = {
 		  "threads that get a CPU within so much of each other do so together"},
     [LEAST] = {"least", HB_UNIT_NS, 5000000, "shorter times without a CPU are the scheduler's"},
     [THREADS] = {"threads", HB_UNIT_COUNT, 2, "threads of one cgroup that are stopped together"},
+    [PART] = {"threads_share", HB_UNIT_SHARE, 333333,
+	      "and of the group's threads that ever stand still so long"},
     [EPISODES] = {"episodes", HB_UNIT_COUNT, 5, "times that this happens in the window"},
     [ALIGNED] = {"aligned", HB_UNIT_SHARE, 700000,
 		 "of the times between two of them that are one period, give or take a quarter"},
@@ -91,16 +93,18 @@ static void add_episode(struct episodes *e, u64 at, u32 threads, u64 period)
 	e->last = at;
 }
 
+/* Different threads; an estimate where there are very many. */
 static u32 distinct(const struct stop *s, u32 n)
 {
-	u32 threads = 0;
+	u32 seen[512], threads = 0;
 
-	for (u32 a = 0; a < n; a++) {
-		bool first = true;
+	for (u32 a = 0; a < n && threads < 512; a++) {
+		u32 b = 0;
 
-		for (u32 b = 0; b < a && first; b++)
-			first = s[b].thread != s[a].thread;
-		threads += first;
+		while (b < threads && seen[b] != s[a].thread)
+			b++;
+		if (b == threads)
+			seen[threads++] = s[a].thread;
 	}
 	return threads;
 }
@@ -110,6 +114,7 @@ static u32 distinct(const struct stop *s, u32 n)
 static void find_episodes(const struct hb_look *l, const struct stop *s, u32 n, struct episodes *e)
 {
 	u64 together = hb_look__param(l, TOGETHER), period = hb_look__param(l, PERIOD);
+	u64 least = hb_look__param(l, THREADS), all_threads = distinct(s, n);
 	struct hb_ivs all = {0};
 
 	for (u32 i = 0; i < n;) {
@@ -120,7 +125,7 @@ static void find_episodes(const struct hb_look *l, const struct stop *s, u32 n, 
 			j++;
 		}
 		threads = distinct(&s[i], j - i);
-		if (threads >= hb_look__param(l, THREADS))
+		if (threads >= least && hb_share(threads, all_threads) >= hb_look__param(l, PART))
 			add_episode(e, s[i].end, threads, period);
 		i = j;
 	}
