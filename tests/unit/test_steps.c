@@ -420,6 +420,32 @@ static void likely_from_what_work_costs(void **state)
 		fail_msg("likely %lu ms of 0", (unsigned long)(r.likely / MS));
 }
 
+/* Copies that take 150 us of CPU did not wait, as the wait after each of them shows; those of another size
+ * did. */
+static void slow_copies_are_no_waits(void **state)
+{
+	struct host_rig h = host_new("busy-copies");
+	struct hb_window *w;
+	struct hb_host *x;
+
+	for (u64 i = 0; i < 10; i++) {
+		u64 t = i * 20 * MS;
+
+		CALL(&h, h.main, Q_LAUNCH, t, t, .stream = 1);
+		CALL(&h, h.main, Q_D2H, t + 100 * US, t + 250 * US, .bytes = 4 << 20, .stream = 1);
+		CALL(&h, h.main, Q_STREAM_SYNC, t + 300 * US, t + 9 * MS, .stream = 1);
+		CALL(&h, h.main, Q_LAUNCH, t + 10 * MS, t + 10 * MS, .stream = 1);
+		CALL(&h, h.main, Q_D2H, t + 11 * MS, t + 12 * MS, .bytes = 64, .stream = 1);
+	}
+	w = host_open(&h);
+	x = host_build(w);
+	assert_state(x, 20 * MS + 250 * US, 20 * MS + 300 * US, HB_BUSY_UNKNOWN);
+	assert_state(x, 20 * MS + 300 * US, 29 * MS, HB_BUSY_BUSY);
+	assert_state(x, 32 * MS, 40 * MS, HB_BUSY_IDLE);
+	hb_host__free(x);
+	rig_close(&h.r, w);
+}
+
 static void recorded_events(void **state)
 {
 	struct host_rig h = host_new("busy-events");
@@ -531,6 +557,7 @@ int main(void)
 	    cmocka_unit_test(late_return_of_a_wait),
 	    cmocka_unit_test(another_stream_stays_unknown),
 	    cmocka_unit_test(likely_from_what_work_costs),
+	    cmocka_unit_test(slow_copies_are_no_waits),
 	    cmocka_unit_test(recorded_events),
 	    cmocka_unit_test(exact_with_records),
 	    cmocka_unit_test(exposed_by_another_thread),

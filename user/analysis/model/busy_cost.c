@@ -24,14 +24,22 @@ struct set {
 	struct piece *piece;
 	u32 n_pieces, total; /* different ones; all */
 	u64 time[TIMES], median;
+	u64 bound; /* it takes no longer; UINT64_MAX: none */
 	u32 n_times;
+};
+
+struct key {
+	u64 time[TIMES]; /* as the last of a set, the device idle after it */
+	u32 n_times;
+	s64 limit;
 };
 
 struct hb_costs {
 	struct hb_map *keys, *sets; /* hash -> index */
 	struct set *set;
 	u32 n_sets;
-	u32 n_keys;
+	struct key *key;
+	u32 n_keys, cap_keys;
 	s64 *cost; /* by key, after solve; -1 not learnt */
 };
 
@@ -59,6 +67,7 @@ void hb_costs__free(struct hb_costs *c)
 		free(c->set[i].piece);
 	free(c->set);
 	free(c->cost);
+	free(c->key);
 	hb_map__free(c->keys);
 	hb_map__free(c->sets);
 	free(c);
@@ -67,6 +76,21 @@ void hb_costs__free(struct hb_costs *c)
 static u32 log2_of(u64 x)
 {
 	return x ? 64 - (u32)__builtin_clzll(x) : 0;
+}
+
+static u32 new_key(struct hb_costs *c)
+{
+	if (c->n_keys == c->cap_keys) {
+		u32 cap = c->cap_keys * 2 + 32;
+		struct key *p = realloc(c->key, cap * sizeof(*p));
+
+		if (!p)
+			return HB_NONE;
+		c->key = p;
+		c->cap_keys = cap;
+	}
+	memset(&c->key[c->n_keys], 0, sizeof(*c->key));
+	return c->n_keys++;
 }
 
 u32 hb_costs__key(struct hb_costs *c, const struct hb_tl_call *call)
@@ -80,8 +104,14 @@ u32 hb_costs__key(struct hb_costs *c, const struct hb_tl_call *call)
 		k = hb_hash64(hb_hash64(k ^ call->handle) ^ ((u64)call->gx << 32 | call->gy)) ^ call->gz;
 	at = hb_map__slot(c->keys, k, &fresh);
 	if (at && fresh)
-		*at = c->n_keys++;
+		*at = new_key(c);
 	return at ? (u32)*at : HB_NONE;
+}
+
+void hb_costs__limit(struct hb_costs *c, u32 key, u64 ns)
+{
+	if (key < c->n_keys)
+		c->key[key].time[c->key[key].n_times++ % TIMES] = ns < COST_MAX ? ns : COST_MAX;
 }
 
 static int cmp_u32(const void *a, const void *b)
@@ -106,10 +136,11 @@ static int fill_set(struct set *s, const u32 *key, u32 n)
 		s->piece[s->n_pieces - 1].count++;
 	}
 	s->total = n;
+	s->bound = UINT64_MAX;
 	return 0;
 }
 
-int hb_costs__learn(struct hb_costs *c, u32 *key, u32 n, u64 ns)
+int hb_costs__learn(struct hb_costs *c, u32 *key, u32 n, u64 ns, bool bound)
 {
 	struct set *s;
 	bool fresh;
@@ -128,16 +159,25 @@ int hb_costs__learn(struct hb_costs *c, u32 *key, u32 n, u64 ns)
 	s = &c->set[*at];
 	if (fresh && fill_set(s, key, n))
 		return -ENOMEM;
-	s->time[s->n_times++ % TIMES] = ns;
+	if (!bound)
+		s->time[s->n_times++ % TIMES] = ns;
+	else if (ns < s->bound)
+		s->bound = ns;
 	return 0;
 }
 
-static s64 clamp(s64 x, s64 low)
+static s64 clamp(s64 x, s64 low, s64 high)
 {
-	return x < low ? low : x > COST_MAX ? COST_MAX : x;
+	return x < low ? low : x > high ? high : x;
 }
 
-static void spread(struct hb_costs *c, const struct set *s)
+static u32 kept(u32 n_times)
+{
+	return n_times < TIMES ? n_times : TIMES;
+}
+
+/* A set that was seen more often counts more. */
+static void spread(struct hb_costs *c, const struct set *s, u32 most)
 {
 	s64 off = (s64)s->median, weight = 0;
 
@@ -147,11 +187,12 @@ static void spread(struct hb_costs *c, const struct set *s)
 		off -= cost > 0 ? cost * s->piece[i].count : 0;
 		weight += (s64)s->piece[i].count * s->piece[i].count;
 	}
-	off = clamp(off, -COST_MAX);
+	off = clamp(off, -COST_MAX, COST_MAX) * (kept(s->n_times) ? kept(s->n_times) : 1) / most;
 	for (u32 i = 0; i < s->n_pieces; i++) {
 		s64 *cost = &c->cost[s->piece[i].key];
 
-		*cost = clamp((*cost > 0 ? *cost : 0) + off * (s64)s->piece[i].count / weight, 0);
+		*cost = clamp((*cost > 0 ? *cost : 0) + off * (s64)s->piece[i].count / weight, 0,
+			      c->key[s->piece[i].key].limit);
 	}
 }
 
@@ -162,24 +203,45 @@ static int cmp_u64(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+static u64 median_of(u64 *time, u32 n_times, u64 none)
+{
+	u32 n = kept(n_times);
+
+	qsort(time, n, sizeof(*time), cmp_u64);
+	return n ? time[n / 2] : none;
+}
+
 int hb_costs__solve(struct hb_costs *c)
 {
+	u32 most = 1;
+
 	c->cost = malloc((c->n_keys + 1) * sizeof(*c->cost));
 	if (!c->cost)
 		return -ENOMEM;
-	for (u32 i = 0; i < c->n_keys; i++)
+	for (u32 i = 0; i < c->n_keys; i++) {
 		c->cost[i] = -1;
+		c->key[i].limit = (s64)median_of(c->key[i].time, c->key[i].n_times, COST_MAX);
+	}
 	for (u32 i = 0; i < c->n_sets; i++) {
 		struct set *s = &c->set[i];
-		u32 n = s->n_times < TIMES ? s->n_times : TIMES;
 
-		qsort(s->time, n, sizeof(*s->time), cmp_u64);
-		s->median = n ? s->time[n / 2] : 0;
+		s->median = median_of(s->time, s->n_times, s->bound);
+		most = kept(s->n_times) > most ? kept(s->n_times) : most;
 	}
 	for (u32 r = 0; r < ROUNDS; r++)
 		for (u32 i = 0; i < c->n_sets; i++)
-			spread(c, &c->set[i]);
+			spread(c, &c->set[i], most);
 	return 0;
+}
+
+u64 hb_costs__longest(const struct hb_costs *c)
+{
+	u64 most = 0;
+
+	for (u32 i = 0; i < c->n_sets; i++)
+		if (c->set[i].n_times && c->set[i].median > most)
+			most = c->set[i].median;
+	return most;
 }
 
 u64 hb_costs__of(const struct hb_costs *c, u32 key)

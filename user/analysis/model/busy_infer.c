@@ -39,10 +39,11 @@ struct infer {
 	struct hb_busy_row *row;
 	struct hb_costs *costs;
 	struct item *item;
-	u32 n_items, cap_items;
+	u32 n_items, cap_items, n_keys;
 	struct hb_order *event; /* 4 * item + enum what, by time */
 	u32 n_events;
 	u32 *open, n_open;	 /* items submitted and not known to be done, in order */
+	u64 *given;		 /* when those that the last wait covered were submitted */
 	u32 *done, n_done;	 /* those that the last wait was the first to cover; keys for learning */
 	struct hb_map *recorded; /* event handle -> item that recorded it + 1 */
 	u64 *waited;		 /* by thread: end of its last event wait */
@@ -109,6 +110,7 @@ static int add_item(struct infer *x, u32 thread, u32 i, const struct hb_tl_call 
 		it.key = hb_costs__key(x->costs, c);
 		if (it.key == HB_NONE)
 			return -ENOMEM;
+		x->n_keys = it.key >= x->n_keys ? it.key + 1 : x->n_keys;
 	}
 	if (x->n_items == x->cap_items) {
 		u32 cap = x->cap_items * 2 + 256;
@@ -143,8 +145,9 @@ static int order(struct infer *x)
 	x->event = malloc((x->n_items * 3 + 1) * sizeof(*x->event));
 	x->open = malloc((OPEN_MAX + 1) * sizeof(*x->open));
 	x->done = malloc((OPEN_MAX + 1) * sizeof(*x->done));
+	x->given = malloc((OPEN_MAX + 1) * sizeof(*x->given));
 	x->waited = calloc(hb_timeline__threads(x->tl) + 1, sizeof(*x->waited));
-	if (!x->event || !x->open || !x->done || !x->waited)
+	if (!x->event || !x->open || !x->done || !x->given || !x->waited)
 		return -ENOMEM;
 	for (u32 i = 0; i < x->n_items; i++) {
 		const struct item *it = &x->item[i];
@@ -209,12 +212,10 @@ static bool covers(const struct infer *x, const struct item *w, u32 at, u32 read
 	return o->thread == w->thread && (!x->lag || o->begin < x->waited[w->thread]);
 }
 
-/* Takes what is done out of the open ones; their keys go to x->done. Returns when the first of them was
- * submitted. */
-static u64 cover(struct infer *x, const struct item *w)
+/* Takes what is done out of the open ones, to x->done and x->given. */
+static void cover(struct infer *x, const struct item *w)
 {
 	u32 kept = 0, readback = w->cover == COVER_STREAM ? last_readback(x, w) : 0;
-	u64 first = UINT64_MAX;
 
 	x->n_done = 0;
 	for (u32 i = 0; i < x->n_open; i++) {
@@ -222,12 +223,27 @@ static u64 cover(struct infer *x, const struct item *w)
 			x->open[kept++] = x->open[i];
 			continue;
 		}
-		if (first == UINT64_MAX)
-			first = x->item[x->open[i]].begin;
+		x->given[x->n_done] = x->item[x->open[i]].begin;
 		x->done[x->n_done++] = x->item[x->open[i]].key;
 	}
 	x->n_open = kept;
-	return first;
+}
+
+/* How long the device can have worked for what was done by t: it had all of it since the first was given.
+ * What was given last, as far as it is of one sort, shows how long a piece takes where launches are slower
+ * than the device. */
+static u64 time_taken(struct infer *x, u64 t)
+{
+	u64 from = x->given[0] > x->since ? x->given[0] : x->since, least = UINT64_MAX;
+
+	for (u32 i = x->n_done; i-- > 0 && x->done[i] == x->done[x->n_done - 1];) {
+		u64 since = x->given[i] > x->since ? x->given[i] : x->since;
+		u64 each = (t > since ? t - since : 0) / (x->n_done - i);
+
+		least = each < least ? each : least;
+	}
+	hb_costs__limit(x->costs, x->done[x->n_done - 1], least);
+	return t > from ? t - from : 0;
 }
 
 /* After a wait that blocked what is still open has all its time to come; after another the queue's model
@@ -252,11 +268,12 @@ static void redrain(struct infer *x, u64 t, bool blocked)
 static int wait_done(struct infer *x, const struct item *w)
 {
 	bool blocked = w->until - w->begin >= BLOCKED_NS;
-	u64 first = cover(x, w), from = first > x->since ? first : x->since;
 	int err = 0;
 
-	if (x->learning && blocked && x->n_done && !x->dirty && x->since && from < w->end)
-		err = hb_costs__learn(x->costs, x->done, x->n_done, w->end - from);
+	cover(x, w);
+	if (x->learning && x->n_done && !x->dirty && x->since)
+		err = hb_costs__learn(x->costs, x->done, x->n_done,
+				      time_taken(x, blocked ? w->end : w->begin), !blocked);
 	/* A stream works in order: what came before something of this window is done with it. */
 	if (w->cover == COVER_ALL || x->n_done || (w->cover == COVER_STREAM && !x->n_open))
 		x->dirty = false;
@@ -272,41 +289,34 @@ static int wait_done(struct infer *x, const struct item *w)
 
 /* ---- lag of event waits ---- */
 
-static u64 median_between(struct infer *x, u64 *gap)
+struct lag { /* what the waits for events that blocked, one after the other, looked like */
+	u64 *blocked, *from_wait, *from_work; /* length; from the wait before; from the first submission */
+	u32 n_blocked, n;
+	u32 ahead, behind; /* votes */
+};
+
+static int cmp_u64(const void *a, const void *b)
 {
-	u32 n = 0;
-	u64 last = 0;
+	u64 x = *(const u64 *)a, y = *(const u64 *)b;
 
-	for (u32 k = 0; k < x->n_events; k++) {
-		const struct item *w = &x->item[x->event[k].item / 4];
-
-		if (x->event[k].item % 4 != ENDS || w->cover != COVER_EVENT)
-			continue;
-		if (w->end - w->begin < BLOCKED_NS) {
-			last = 0;
-			continue;
-		}
-		if (last)
-			gap[n++] = w->end - last;
-		last = w->end;
-	}
-	return n ? hb_dist__of(gap, n).p50 : 0;
+	return x < y ? -1 : x > y;
 }
 
-/* Two things tell: a wait that returned at once though work was given just before (it was not for that), and
- * one that blocked long after the device must have done all from before. Without either: a step ahead, which
- * claims less. */
-static int find_lag(struct infer *x)
+/* Distance of the quartiles. */
+static u64 spread(u64 *v, u32 n)
 {
-	u64 *gap = malloc((x->n_items + 1) * sizeof(*gap)), usual, prev = 0, first = 0, last = 0;
-	u32 ahead = 0, not_ahead = 0;
+	qsort(v, n, sizeof(*v), cmp_u64);
+	return n ? v[n - 1 - n / 4] - v[n / 4] : 0;
+}
 
-	if (!gap)
-		return -ENOMEM;
-	usual = median_between(x, gap);
-	free(gap);
-	for (u32 k = 0; k < x->n_events && usual; k++) {
+/* Goes through the event waits; with the usual length of one known, counts votes. */
+static void look_at_waits(struct infer *x, struct lag *l, u64 usual)
+{
+	u64 prev = 0, first = 0, last = 0;
+
+	for (u32 k = 0; k < x->n_events; k++) {
 		const struct item *it = &x->item[x->event[k].item / 4];
+		bool blocked = it->until - it->begin >= BLOCKED_NS;
 
 		if (it->work && x->event[k].item % 4 == BEGINS) {
 			first = first ? first : it->begin;
@@ -314,14 +324,78 @@ static int find_lag(struct infer *x)
 		}
 		if (it->cover != COVER_EVENT || x->event[k].item % 4 != ENDS)
 			continue;
-		if (first && it->end - it->begin < BLOCKED_NS)
-			ahead += it->begin - last < usual / 4;
-		else if (first && prev && it->end - it->begin >= usual / 2)
-			not_ahead += first - prev >= usual * 2;
-		prev = it->end;
+		if (!usual && blocked)
+			l->blocked[l->n_blocked++] = it->end - it->begin;
+		if (!usual && blocked && prev && first) {
+			l->from_wait[l->n] = it->end - prev;
+			l->from_work[l->n++] = it->end - first;
+		}
+		if (usual && first && !blocked)
+			l->ahead += it->begin - last < usual / 4;
+		if (usual && first && blocked && prev && it->end - it->begin >= usual / 2)
+			l->behind += first - prev >= usual * 2;
+		prev = blocked || usual ? it->end : 0;
 		first = 0;
 	}
-	x->lag = ahead >= not_ahead;
+}
+
+/* Whether an engine waits for the step it has just given (lag 0), or for the one before. A wait that returned
+ * at once though work was given just before was not for that; one that blocked long after the device must
+ * have done all from before was. And what the wait is for shows in what it keeps step with: the submissions,
+ * or the wait before. Without such signs a step ahead is taken, which claims less. */
+static int find_lag(struct infer *x)
+{
+	struct lag l = {0};
+	u64 *room = malloc((x->n_items + 1) * 3 * sizeof(*room)), work, wait;
+
+	if (!room)
+		return -ENOMEM;
+	l.blocked = room;
+	l.from_wait = room + x->n_items + 1;
+	l.from_work = room + (x->n_items + 1) * 2;
+	look_at_waits(x, &l, 0);
+	if (l.n_blocked)
+		look_at_waits(x, &l, hb_dist__of(l.blocked, l.n_blocked).p50);
+	work = spread(l.from_work, l.n);
+	wait = spread(l.from_wait, l.n);
+	x->lag = l.ahead > l.behind || (l.behind == l.ahead && (l.n < 8 || work + work / 2 >= wait));
+	free(room);
+	return 0;
+}
+
+/* ---- copies that only look as if they had waited ---- */
+
+/* A copy that waited leaves nothing to wait for. When a wait that follows it, nothing given in between,
+ * blocks all the same in a tenth of all cases, copies of this sort take their time for something else. */
+static int find_slow_copies(struct infer *x)
+{
+	u32 *votes = calloc(x->n_keys * 2 + 1, sizeof(*votes)), pending = HB_NONE;
+
+	if (!votes)
+		return -ENOMEM;
+	for (u32 k = 0; k < x->n_events; k++) {
+		const struct item *it = &x->item[x->event[k].item / 4];
+		u32 what = x->event[k].item % 4;
+
+		if (what == BEGINS && it->work)
+			pending = HB_NONE;
+		if (what != ENDS)
+			continue;
+		if (it->work) {
+			votes[it->key * 2]++;
+			pending = it->key;
+		} else if (pending != HB_NONE && it->until - it->begin >= BLOCKED_NS) {
+			votes[pending * 2 + 1]++;
+			pending = HB_NONE;
+		}
+	}
+	for (u32 i = 0; i < x->n_items; i++) {
+		struct item *it = &x->item[i];
+
+		if (it->work && it->cover && votes[it->key * 2 + 1] * 10 > votes[it->key * 2])
+			it->cover = COVER_NOTHING;
+	}
+	free(votes);
 	return 0;
 }
 
@@ -350,7 +424,7 @@ static int advance(struct infer *x, u64 t)
 	int err = 0;
 
 	t = t < start ? start : t > end ? end : t;
-	if (s.state == HB_BUSY_UNKNOWN && x->drain_known && x->n_open) {
+	if (s.state == HB_BUSY_UNKNOWN && x->drain_known) {
 		s.likely = HB_BUSY_BUSY;
 		err = hb_busy__append(x->row, start, x->drain < t ? x->drain : t, s);
 		s.likely = HB_BUSY_IDLE;
@@ -364,8 +438,11 @@ static int reset(struct infer *x, bool learning)
 	x->n_open = 0;
 	x->depth = 0;
 	x->dirty = true;
-	x->since = x->drain = 0;
-	x->drain_known = false;
+	x->since = 0;
+	/* What was given before the window is done, likely, after the longest time that anything took in it.
+	 */
+	x->drain = learning ? 0 : hb_timeline__start(x->tl) + hb_costs__longest(x->costs);
+	x->drain_known = x->drain > hb_timeline__start(x->tl);
 	x->wait_call = x->wait_thread = HB_NONE;
 	memset(x->waited, 0, hb_timeline__threads(x->tl) * sizeof(*x->waited));
 	hb_map__free(x->recorded);
@@ -382,6 +459,8 @@ static int pass(struct infer *x, bool learning)
 		bool blocks = it->cover && it->until - it->begin >= BLOCKED_NS;
 		u32 what = x->event[k].item % 4;
 
+		if (what != BEGINS && !it->cover)
+			continue;
 		if (!learning)
 			err = advance(x, x->event[k].key);
 		if (err)
@@ -410,6 +489,8 @@ int hb_busy__infer(struct hb_busy_row *r, const struct hb_timeline *tl)
 	if (!err)
 		err = order(&x);
 	if (!err)
+		err = find_slow_copies(&x);
+	if (!err)
 		err = find_lag(&x);
 	if (!err)
 		err = pass(&x, true);
@@ -423,6 +504,7 @@ int hb_busy__infer(struct hb_busy_row *r, const struct hb_timeline *tl)
 	free(x.event);
 	free(x.open);
 	free(x.done);
+	free(x.given);
 	free(x.waited);
 	return err;
 }

@@ -14,60 +14,6 @@ struct hb_steps {
 	char why[160];
 };
 
-#define SYNC_WAITED_NS 5000
-#define COPY_WAITED_NS 50000
-
-static bool outermost(const struct hb_tl_call *c)
-{
-	return !(c->flags & HB_AFLAG_INNER) && c->at.outer == HB_NONE;
-}
-
-bool hb_call__is_work(const struct hb_tl_call *c)
-{
-	return (c->op == HB_OP_LAUNCH || c->op == HB_OP_GRAPH || c->op == HB_OP_COPY ||
-		c->op == HB_OP_COLLECTIVE) &&
-	       outermost(c);
-}
-
-bool hb_call__is_sync(const struct hb_tl_call *c)
-{
-	return c->op == HB_OP_SYNC && outermost(c);
-}
-
-bool hb_call__waited(const struct hb_tl_call *c)
-{
-	u64 dur = c->at.end - c->at.begin;
-
-	if (c->op == HB_OP_SYNC)
-		return dur >= SYNC_WAITED_NS && outermost(c);
-	return c->op == HB_OP_COPY && dur >= COPY_WAITED_NS && outermost(c) &&
-	       (c->copy == HB_COPY_DTOH || c->copy == HB_COPY_UNKNOWN);
-}
-
-/* Between the waking and the return of a wait there is little to run. */
-#define RETURN_NS 100000
-
-u64 hb_call__done(const struct hb_timeline *tl, u32 thread, u32 call, bool *sure)
-{
-	u32 n;
-	const struct hb_tl_call *c = &hb_timeline__calls(tl, thread, &n)[call];
-	u32 i = hb_timeline__from(tl, thread, HB_TL_SLEEP, c->at.end);
-	const struct hb_tl_sleep *s = hb_timeline__sleeps(tl, thread, &n);
-	u64 t = c->at.end;
-
-	for (; i-- > 0 && s[i].at.begin >= c->at.begin && s[i].at.end <= t && t - s[i].at.end <= RETURN_NS;
-	     t = s[i].at.begin) {
-		if (s[i].state == HB_TSTATE_RUNNING)
-			continue;
-		if (sure)
-			*sure = true;
-		return s[i].at.end - s[i].ready;
-	}
-	if (sure)
-		*sure = t == c->at.end;
-	return t;
-}
-
 const char *hb_steps__source_name(enum hb_step_source s)
 {
 	static const char *const names[] = {

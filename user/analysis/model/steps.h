@@ -69,16 +69,4 @@ const char *hb_steps__why_none(const struct hb_steps *s);
 /* The step of a series that holds moment t; HB_NONE. */
 u32 hb_series__find(const struct hb_series *s, u64 t);
 
-/* True for an outermost call that gives the device work: launch, graph launch, copy, collective. */
-bool hb_call__is_work(const struct hb_tl_call *c);
-/* True for an outermost call that waited for the device: a synchronisation of 5 us or more, or a copy to the
- * host (or of unknown direction) of 50 us or more. Shorter ones found it done. */
-bool hb_call__waited(const struct hb_tl_call *c);
-/* When the device was done with what a waiting call (index) waited for, as far as its thread tells: the
- * call's end; the waking before it, when the thread then had to wait for a CPU; the begin of a preemption
- * that lasted to the end, with *sure (may be NULL) false: it may have been done any time since. */
-u64 hb_call__done(const struct hb_timeline *tl, u32 thread, u32 call, bool *sure);
-/* True for any synchronisation, however short. */
-bool hb_call__is_sync(const struct hb_tl_call *c);
-
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#include "analysis/model/timeline.h"
+#include "analysis/model/timeline_private.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -397,6 +397,9 @@ int hb_timeline__finish(struct hb_timeline *tl, struct hb_error *e)
 	for (u32 i = 0; i < tl->n_threads; i++) {
 		for (u32 k = 0; k < HB_TL_KINDS; k++)
 			finish_list(&tl->thread[i]->list[k], kinds[k].size);
+		hb_calls__find_waits(tl->thread[i]->list[HB_TL_CALL].item, tl->thread[i]->list[HB_TL_CALL].n,
+				     tl->thread[i]->list[HB_TL_SLEEP].item,
+				     tl->thread[i]->list[HB_TL_SLEEP].n);
 		name_holders(tl, tl->thread[i]);
 	}
 	return 0;

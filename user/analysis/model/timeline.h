@@ -31,11 +31,12 @@ struct hb_tl_call { /* accelerator call */
 	s32 ret; /* with HB_AFLAG_RET in flags */
 	u32 gx, gy, gz;
 	u16 bx, by, bz;
-	u8 op;	  /* enum hb_op */
-	u8 flags; /* enum hb_aflag; without TIMED and begin == end: only the entry was seen */
-	u8 kind;  /* as the API numbers it */
-	u8 copy;  /* enum hb_copy: direction, from kind or the function's name */
-	u8 pad[2];
+	u8 op;	   /* enum hb_op */
+	u8 flags;  /* enum hb_aflag; without TIMED and begin == end: only the entry was seen */
+	u8 kind;   /* as the API numbers it */
+	u8 copy;   /* enum hb_copy: direction, from kind or the function's name */
+	u8 waited; /* see hb_call__waited() */
+	u8 pad;
 };
 
 struct hb_tl_sleep { /* off the CPU */
@@ -170,6 +171,21 @@ struct hb_use {
 	u64 running, slept, ready;
 };
 struct hb_use hb_timeline__use(const struct hb_timeline *tl, u32 thread, u64 begin, u64 end);
+
+/* ---- accelerator calls ---- */
+
+/* True for an outermost call that gives the device work: launch, graph launch, copy, collective. */
+bool hb_call__is_work(const struct hb_tl_call *c);
+/* True for any outermost synchronisation, however short. */
+bool hb_call__is_sync(const struct hb_tl_call *c);
+/* True for an outermost call that waited for the device: a synchronisation of 5 us or more, or a copy to the
+ * host (or of unknown direction) of 50 us or more, without the time in which its thread was runnable and had
+ * no CPU. Shorter ones found it done, or did not wait. */
+bool hb_call__waited(const struct hb_tl_call *c);
+/* When the device was done with what a waiting call (index) waited for, as far as its thread tells: the
+ * call's end; the waking before it, when the thread then had to wait for a CPU; the begin of a preemption
+ * that lasted to the end, with *sure (may be NULL) false: it may have been done any time since. */
+u64 hb_call__done(const struct hb_timeline *tl, u32 thread, u32 call, bool *sure);
 
 /* ns that [a, b) and [c, d) share. */
 static inline u64 hb_overlap(u64 a, u64 b, u64 c, u64 d)
