@@ -10,6 +10,7 @@ struct hb_host {
 	struct hb_steps *steps;
 	struct hb_busy *busy;
 	struct hb_path *path;
+	struct hb_collectives *coll;
 };
 
 struct hb_host *hb_host__new(struct hb_window *w, struct hb_error *e)
@@ -32,6 +33,7 @@ void hb_host__free(struct hb_host *h)
 {
 	if (!h)
 		return;
+	hb_collectives__free(h->coll);
 	hb_path__free(h->path);
 	hb_busy__free(h->busy);
 	hb_steps__free(h->steps);
@@ -94,7 +96,8 @@ int hb_host__finish(struct hb_host *h, const struct hb_devices *d, struct hb_err
 	if (d && use_devices(h, d))
 		return hb_error__nomem(e, "device states");
 	h->path = hb_path__build(h->tl, h->wk, h->steps, h->busy, e);
-	return h->path ? 0 : -ENOMEM;
+	h->coll = h->path ? hb_collectives__build(h->tl, e) : NULL;
+	return h->coll ? 0 : -ENOMEM;
 }
 
 struct hb_host *hb_host__build(struct hb_window *w, const struct hb_devices *d, struct hb_error *e)
@@ -117,7 +120,8 @@ struct hb_host *hb_host__build(struct hb_window *w, const struct hb_devices *d, 
 u64 hb_host__memory(const struct hb_host *h, u64 *records)
 {
 	return sizeof(*h) + hb_timeline__memory(h->tl, records) + hb_wake__memory(h->wk) +
-	       hb_steps__memory(h->steps) + hb_busy__memory(h->busy) + hb_path__memory(h->path);
+	       hb_steps__memory(h->steps) + hb_busy__memory(h->busy) + hb_path__memory(h->path) +
+	       hb_collectives__memory(h->coll);
 }
 
 const struct hb_timeline *hb_host__timeline(const struct hb_host *h)
@@ -138,6 +142,11 @@ const struct hb_steps *hb_host__steps(const struct hb_host *h)
 const struct hb_busy *hb_host__busy(const struct hb_host *h)
 {
 	return h->busy;
+}
+
+const struct hb_collectives *hb_host__collectives(const struct hb_host *h)
+{
+	return h->coll;
 }
 
 const struct hb_path *hb_host__path(const struct hb_host *h)

@@ -10,6 +10,7 @@
 #ifndef HB_HOST_H
 #define HB_HOST_H
 
+#include "analysis/model/collective.h"
 #include "analysis/model/device.h"
 #include "analysis/model/path.h"
 
@@ -32,5 +33,6 @@ const struct hb_wake *hb_host__wake(const struct hb_host *h);
 const struct hb_steps *hb_host__steps(const struct hb_host *h);
 const struct hb_busy *hb_host__busy(const struct hb_host *h);
 const struct hb_path *hb_host__path(const struct hb_host *h);
+const struct hb_collectives *hb_host__collectives(const struct hb_host *h);
 
 #endif

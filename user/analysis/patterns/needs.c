@@ -104,6 +104,7 @@ u64 hb_needs__present(const struct hb_scene *s)
 	    {HB_NEED_SAMPLE, hb_timeline__count(s->tl, HB_TL_SAMPLE) > 0},
 	    {HB_NEED_SYSCALL, hb_timeline__count(s->tl, HB_TL_SYSCALL) > 0},
 	    {HB_NEED_STEP, has_steps(s)},
+	    {HB_NEED_RANKS, hb_collectives__groups(s->coll) > 0},
 	    {HB_NEED_MODULE, sees_modules(s->w)},
 	};
 

@@ -24,6 +24,7 @@ struct hb_scene {
 	const struct hb_steps *steps;
 	const struct hb_path *path;
 	const struct hb_busy *busy;
+	const struct hb_collectives *coll;
 	const struct hb_devices *dev; /* NULL: none */
 	u64 start, end, wall;	      /* of the window; wall is never 0 */
 	u64 present;		      /* HB_NEED_* that the window has */

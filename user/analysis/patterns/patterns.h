@@ -78,7 +78,7 @@ const char *hb_rank__name(enum hb_rank r);
 	N(NUMA, "placement of memory and CPUs by NUMA node")                                                 \
 	N(PROPERTIES, "device properties (SMs, registers, clocks)")                                          \
 	N(COUNTER, "device clocks and power over time")                                                      \
-	N(RANKS, "records of every rank")                                                                    \
+	N(RANKS, "collectives of several ranks that match")                                                  \
 	N(SHAPES, "shapes of the kernels' operands")                                                         \
 	N(MODULE, "loads of device modules")                                                                 \
 	N(STREAM_FLAGS, "flags of streams")                                                                  \

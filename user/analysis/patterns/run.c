@@ -65,6 +65,7 @@ static int scene_of(struct hb_scene *s, const struct hb_patterns_input *in)
 	    .steps = hb_host__steps(in->host),
 	    .path = hb_host__path(in->host),
 	    .busy = hb_host__busy(in->host),
+	    .coll = hb_host__collectives(in->host),
 	    .dev = in->devices,
 	};
 	s->start = hb_timeline__start(s->tl);
