@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "cli/args.h"
 #include "cli/cli.h"
+#include "cli/roofline_args.h"
 
 struct args {
 	char **files; /* as typed */
@@ -20,6 +21,7 @@ struct args {
 	const char *html, *plan; /* files to write */
 	struct hb_analysis_opts o;
 	struct hb_thresholds *thresholds; /* those of `o`, to change */
+	struct hb_roofline_args roofline; /* the same */
 	struct hb_analysis_page page;
 	struct hb_error error;
 };
@@ -39,6 +41,7 @@ static const struct argp_option options[] = {
     {"threshold", 't', "ID.KEY=VALUE", 0,
      "Another threshold for a pattern, as in p21.wait_share=10%; may be repeated (docs/patterns.md)", 0},
     {"thresholds", THRESHOLDS, "FILE", 0, "The same from a file, one a line", 0},
+    HB_ROOFLINE_OPTIONS(0),
     {0},
 };
 
@@ -106,7 +109,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return -hb_error__set(&a->error, HB_EXIT_USAGE, -EINVAL,
 				      "analyze needs a window file: herschel-bpf analyze FILE.hbw");
 	}
-	return ARGP_ERR_UNKNOWN;
+	return hb_cli__roofline_option(key, arg, &a->roofline, &a->error);
 }
 
 static const struct argp argp = {
@@ -205,11 +208,17 @@ static int run(int argc, char **argv)
 		return hb_cli__fail(&a.error);
 	}
 	a.o.thresholds = a.thresholds;
+	a.o.roofline = &a.roofline.o;
+	if (hb_cli__roofline_init(&a.roofline, &a.error)) {
+		hb_thresholds__free(a.thresholds);
+		return hb_cli__fail(&a.error);
+	}
 	rc = hb_cli__parse(&argp, argc, argv, &a, &a.error);
 	if (rc == HB_CLI_GO) {
 		signal(SIGPIPE, SIG_DFL); /* `analyze | head`: a reader who has seen enough ends it */
 		rc = analyze(&a);
 	}
+	hb_cli__roofline_free(&a.roofline);
 	hb_thresholds__free(a.thresholds);
 	return rc;
 }

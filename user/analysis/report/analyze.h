@@ -12,10 +12,12 @@
 
 struct hb_analysis;
 struct hb_thresholds;
+struct hb_roofline_opts;
 
 struct hb_analysis_opts {
 	bool linked_only; /* leave out device operations without a call that launched them */
-	const struct hb_thresholds *thresholds; /* of the patterns; NULL: the defaults */
+	const struct hb_thresholds *thresholds;	 /* of the patterns; NULL: the defaults */
+	const struct hb_roofline_opts *roofline; /* devices and model; NULL: the built-in peaks, no model */
 };
 
 struct hb_analysis_page {
