@@ -141,16 +141,20 @@ static int write_page(struct args *a, const char *file, const struct hb_analysis
 
 static int write_plan(struct args *a, const char *file, const struct hb_analysis *analysis)
 {
-	struct hb_planfile *p = hb_analysis__plan(analysis, file, &a->error);
+	u32 n_open = 0;
+	struct hb_planfile *p = hb_analysis__plan(analysis, file, &n_open, &a->error);
 	int rc = a->error.err;
 
 	if (p)
 		rc = hb_planfile__write(p, a->plan, a->force, &a->error);
 	if (p && !rc)
 		hb_note("the plan is %s: look at it with `herschel-bpf plan show %s`", a->plan, a->plan);
+	else if (!rc && n_open)
+		hb_note("no plan is written: %u %s less than sure, but nothing that `trace` can record would "
+			"settle %s",
+			n_open, n_open == 1 ? "finding is" : "findings are", n_open == 1 ? "it" : "them");
 	else if (!rc)
-		hb_note(
-		    "no plan is written: nothing is open that a further window of this program could settle");
+		hb_note("no plan is written: nothing is open that a further window could settle");
 	hb_planfile__free(p);
 	return rc;
 }

@@ -79,9 +79,11 @@ void hb_analysis__free(struct hb_analysis *a)
 	free(a);
 }
 
-struct hb_planfile *hb_analysis__plan(const struct hb_analysis *a, const char *file, struct hb_error *e)
+struct hb_planfile *hb_analysis__plan(const struct hb_analysis *a, const char *file, u32 *n_open,
+				      struct hb_error *e)
 {
-	struct hb_settle_input in = {.window = a->w, .file = file, .model = a->m, .findings = a->f};
+	struct hb_settle_input in = {
+	    .window = a->w, .file = file, .model = a->m, .findings = a->f, .n_open = n_open};
 
 	return hb_settle__plan(&in, e);
 }
