@@ -198,7 +198,8 @@ static void what_is_sure_or_an_effect_needs_no_plan(void **state)
 	end(&g);
 }
 
-/* Costs are what the rig's records say: 1000 launches of 500 ns, 10 switches of 200 ns, 5 ms of the recorder. */
+/* Costs are what the rig's records say: 1000 launches of 500 ns, 10 switches of 200 ns, 5 ms of the recorder.
+ */
 static void costs_are_counted_or_unknown(void **state)
 {
 	const struct hb_planfile_cost *c;

@@ -138,6 +138,16 @@ static const struct hb_loc *innermost(const struct hb_window *w, u32 pid, u32 st
 	return any;
 }
 
+/* For the reason, once. */
+static void say(struct hb_buf *said, const char *option, const char *value)
+{
+	char text[HB_PLANFILE_TEXT + 64];
+
+	snprintf(text, sizeof(text), "--%s %s", option, value);
+	if (!said->size || !strstr(said->data, text))
+		hb_buf__printf(said, "%s%s", said->size ? " " : "", text);
+}
+
 /* Calls of the function that a stack ends in. */
 static bool ask_calls(struct hb_settle *s, const struct hb_task *t, u32 stack, struct hb_buf *said)
 {
@@ -157,8 +167,7 @@ static bool ask_calls(struct hb_settle *s, const struct hb_task *t, u32 stack, s
 		(int)sizeof(spec) ||
 	    !ask(s, "calls", spec))
 		return false;
-	if (!said->size || !strstr(said->data, spec))
-		hb_buf__printf(said, "%s--calls %s", said->size ? " " : "", spec);
+	say(said, "calls", spec);
 	return true;
 }
 
@@ -191,7 +200,7 @@ static bool one_word(struct hb_settle *s, const struct hb_finding *f, const char
 		return ask_functions(s, f, strcmp(value, "@waker") == 0, said);
 	if (!ask(s, text, value))
 		return false;
-	hb_buf__printf(said, "%s--%s %s", said->size ? " " : "", text, value);
+	say(said, text, value);
 	return true;
 }
 
