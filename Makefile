@@ -26,6 +26,7 @@ LIBS     := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lpthread
 SRC      := $(shell find user -name '*.c' -not -path 'user/controller/*' -not -name main.c | sort)
 OBJ      := $(SRC:%.c=$(B)/%.o)
 GEN_SRC  := $(B)/gen/exporters.c $(B)/gen/patterns.c $(B)/gen/commands.c $(B)/gen/tables.c $(B)/gen/sysno.c $(B)/gen/api_names.c $(B)/gen/html.c
+GEN_SRC  += $(B)/gen/peaks.c
 GEN_OBJ  := $(GEN_SRC:.c=.o)
 BPF_SRC  := $(sort $(wildcard bpf/*.bpf.c))
 BPF_OBJ  := $(BPF_SRC:%.c=$(B)/%.o)

@@ -37,3 +37,8 @@ $(B)/gen/html.c: $(HTML_DIR)/page.html $(B)/gen/page.css $(B)/gen/page.js script
 	    echo "const struct hb_blob hb_html_$$1 = {hb_html_$$1_0, hb_html_$$1_1, \"$$(sha256sum "$$2" | cut -c1-64 | tr a-f A-F | basenc -d --base16 | base64)\"};"; \
 	  }; \
 	  blob page $(HTML_DIR)/page.html; blob style $(B)/gen/page.css; blob script $(B)/gen/page.js; } > $@
+# What devices can do at best (analysis/model/peaks.h), made a part of the program.
+$(B)/gen/peaks.c: user/analysis/model/peaks.tbl Makefile
+	@mkdir -p $(@D)
+	@{ echo '#include "analysis/model/peaks.h"'; \
+	  echo "__asm__(\".section .rodata\\n.global hb_peaks_begin\\nhb_peaks_begin:\\n.incbin \\\"$<\\\"\\n.global hb_peaks_end\\nhb_peaks_end:\\n.byte 0\\n.text\\n\");"; } > $@

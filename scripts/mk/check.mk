@@ -26,7 +26,7 @@ unit-build: $(UNIT_BIN)
 
 # The analysis of a window file must run where libbpf and libelf are not installed: link all of it without them.
 ANALYSIS_OBJ := $(filter $(B)/user/base/% $(B)/user/schema/% $(B)/user/window/% $(B)/user/planfile/% $(B)/user/analysis/%,$(OBJ))
-analysis-alone: $(ANALYSIS_OBJ) $(B)/gen/exporters.o $(B)/gen/patterns.o $(B)/gen/sysno.o $(B)/gen/api_names.o
+analysis-alone: $(ANALYSIS_OBJ) $(B)/gen/exporters.o $(B)/gen/patterns.o $(B)/gen/sysno.o $(B)/gen/api_names.o $(B)/gen/html.o $(B)/gen/peaks.o
 	@echo 'int main(void){return 0;}' > $(B)/analysis-alone.c
 	$(CC) $(CFLAGS) -o $(B)/analysis-alone $(B)/analysis-alone.c $^ \
 	  $(shell pkg-config --libs libzstd zlib yajl 2>/dev/null) -liberty -lpthread

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "cli/args.h"
 #include "cli/cli.h"
+#include "cli/roofline_args.h"
 
 struct args {
 	char **files; /* as typed */
@@ -20,6 +21,7 @@ struct args {
 	const char *html, *plan; /* files to write */
 	struct hb_analysis_opts o;
 	struct hb_thresholds *thresholds; /* those of `o`, to change */
+	struct hb_roofline_args roofline; /* the same */
 	struct hb_analysis_page page;
 	struct hb_error error;
 };
@@ -39,6 +41,7 @@ static const struct argp_option options[] = {
     {"threshold", 't', "ID.KEY=VALUE", 0,
      "Another threshold for a pattern, as in p21.wait_share=10%; may be repeated (docs/patterns.md)", 0},
     {"thresholds", THRESHOLDS, "FILE", 0, "The same from a file, one a line", 0},
+    HB_ROOFLINE_OPTIONS(0),
     {0},
 };
 
@@ -106,7 +109,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return -hb_error__set(&a->error, HB_EXIT_USAGE, -EINVAL,
 				      "analyze needs a window file: herschel-bpf analyze FILE.hbw");
 	}
-	return ARGP_ERR_UNKNOWN;
+	return hb_cli__roofline_option(key, arg, &a->roofline, &a->error);
 }
 
 static const struct argp argp = {
@@ -138,16 +141,20 @@ static int write_page(struct args *a, const char *file, const struct hb_analysis
 
 static int write_plan(struct args *a, const char *file, const struct hb_analysis *analysis)
 {
-	struct hb_planfile *p = hb_analysis__plan(analysis, file, &a->error);
+	u32 n_open = 0;
+	struct hb_planfile *p = hb_analysis__plan(analysis, file, &n_open, &a->error);
 	int rc = a->error.err;
 
 	if (p)
 		rc = hb_planfile__write(p, a->plan, a->force, &a->error);
 	if (p && !rc)
 		hb_note("the plan is %s: look at it with `herschel-bpf plan show %s`", a->plan, a->plan);
+	else if (!rc && n_open)
+		hb_note("no plan is written: %u %s less than sure, but nothing that `trace` can record would "
+			"settle %s",
+			n_open, n_open == 1 ? "finding is" : "findings are", n_open == 1 ? "it" : "them");
 	else if (!rc)
-		hb_note(
-		    "no plan is written: nothing is open that a further window of this program could settle");
+		hb_note("no plan is written: nothing is open that a further window could settle");
 	hb_planfile__free(p);
 	return rc;
 }
@@ -205,11 +212,17 @@ static int run(int argc, char **argv)
 		return hb_cli__fail(&a.error);
 	}
 	a.o.thresholds = a.thresholds;
+	a.o.roofline = &a.roofline.o;
+	if (hb_cli__roofline_init(&a.roofline, &a.error)) {
+		hb_thresholds__free(a.thresholds);
+		return hb_cli__fail(&a.error);
+	}
 	rc = hb_cli__parse(&argp, argc, argv, &a, &a.error);
 	if (rc == HB_CLI_GO) {
 		signal(SIGPIPE, SIG_DFL); /* `analyze | head`: a reader who has seen enough ends it */
 		rc = analyze(&a);
 	}
+	hb_cli__roofline_free(&a.roofline);
 	hb_thresholds__free(a.thresholds);
 	return rc;
 }

@@ -169,6 +169,36 @@ static int parse_number(const char *s, long least, long most, u32 *out)
 	return 0;
 }
 
+/* "launch,graph": bits of classes. */
+static int parse_timed(const char *s, u32 *bits)
+{
+	*bits = 0;
+	while (*s) {
+		size_t n = strcspn(s, ",");
+		char word[32];
+		int c;
+
+		if (!n || n >= sizeof(word))
+			return -EINVAL;
+		snprintf(word, sizeof(word), "%.*s", (int)n, s);
+		c = hb_word__id(HB_WORDS_CLASS, word);
+		if (c < 0 && strcmp(word, "all") != 0)
+			return -EINVAL;
+		*bits |= c < 0 ? (1U << HB_CLASS_COUNT) - 1 : 1U << c;
+		s += n + (s[n] != 0);
+	}
+	return *bits ? 0 : -EINVAL;
+}
+
+/* A table of its own: the session reads them behind the files. */
+static int add_row(struct hb_trace_args *a, const char *row)
+{
+	if (strchr(row, '\n'))
+		return bad(a, "--probe", row, "one row");
+	hb_buf__printf(&a->rows, "%s\n", row);
+	return a->rows.oom ? -hb_error__nomem(&a->error, "--probe") : 0;
+}
+
 static int parse_recorded(int key, const char *arg, struct hb_trace_args *a)
 {
 	static const char *const layers[] = {"auto", "runtime", "driver", "both"};
@@ -223,6 +253,12 @@ static int parse_recorded(int key, const char *arg, struct hb_trace_args *a)
 			return bad(a, "--probes", arg, "allowed: at most 16 tables");
 		a->tables[a->n_tables++] = arg;
 		return 0;
+	case KEY_PROBE:
+		return add_row(a, arg);
+	case KEY_TIMED:
+		return parse_timed(arg, &a->o.timed)
+			   ? bad(a, "--timed", arg, "a list of classes, such as launch,graph")
+			   : 0;
 	case 'F':
 		return parse_number(arg, 0, 5000, &a->o.freq)
 			   ? bad(a, "-F", arg, "a number of samples per second from 0 to 5000")

@@ -23,7 +23,7 @@ struct sweep {
 	struct pending *heap;
 	size_t n, cap, most;
 	u64 order;
-	struct hb_item **call;	/* by thread: the runtime call that it is in, or was */
+	struct hb_item **call;	/* by thread: the outermost call that it is in, or was */
 	struct hb_item *spare;	/* freed items, by their first word */
 	struct hb_sorter *late; /* items that the heap has no room for, by their end */
 };
@@ -194,18 +194,24 @@ static int begin(struct sweep *w, const struct hb_item *i, struct hb_item **kept
 
 /* ---- one item ---- */
 
-/* A driver call inside of a runtime call is the same operation. */
-static void nest(struct sweep *w, struct hb_item *i)
+/* As a recording does it: a driver or runtime call inside of a runtime call, and a driver call inside of a
+ * driver call, are the same operation. False: this one is the outer one of those to come. */
+static bool nest(struct sweep *w, struct hb_item *i)
 {
 	struct hb_rec_accel *a = (void *)i->data, *outer;
+	enum hb_layer layer = hb_names__layer(w->s->names, a->probe), around;
 	struct hb_item *call = w->call[i->task];
 
-	if (!call || hb_item__end(call) < hb_item__end(i) ||
-	    hb_names__layer(w->s->names, a->probe) != HB_LAYER_DRIVER)
-		return;
+	if (!call || layer == HB_LAYER_LIBRARY || hb_item__end(call) < hb_item__end(i))
+		return false;
 	outer = (void *)call->data;
+	around = hb_names__layer(w->s->names, outer->probe);
+	if (around == HB_LAYER_DRIVER && layer != HB_LAYER_DRIVER)
+		return false;
 	a->flags |= HB_AFLAG_INNER;
-	outer->nested += outer->nested < UINT16_MAX;
+	if (around == HB_LAYER_RUNTIME && layer == HB_LAYER_DRIVER)
+		outer->nested += outer->nested < UINT16_MAX;
+	return true;
 }
 
 static int remember_launch(struct sweep *w, const struct hb_item *i)
@@ -222,15 +228,16 @@ static int begin_call(struct sweep *w, struct hb_item *i)
 	struct hb_rec_accel *a = (void *)i->data;
 	struct hb_item *kept;
 	u32 pid = hb_tasks__pid(w->s->tasks, hb_tasks__proc(w->s->tasks, i->task));
+	bool inner;
 	int err;
 
 	a->stack = hb_frames__at(w->frames, i->task, i->begin);
 	if ((a->stack && hb_frames__write(w->frames, a->stack, pid, w->s->names, w->s->w)) ||
 	    remember_launch(w, i))
 		return hb_error__nomem(w->e, "stacks of the trace");
-	nest(w, i);
+	inner = nest(w, i);
 	err = begin(w, i, &kept);
-	if (kept && hb_names__layer(w->s->names, a->probe) == HB_LAYER_RUNTIME)
+	if (kept && !inner && hb_names__layer(w->s->names, a->probe) != HB_LAYER_LIBRARY)
 		w->call[i->task] = kept;
 	return err;
 }

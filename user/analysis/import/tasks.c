@@ -336,8 +336,10 @@ u16 hb_tasks__proc_index(const struct hb_tasks *t, u32 proc)
 
 static void set_comm(const struct hb_tasks *t, hb_comm *c, u32 name)
 {
+	const char *text = hb_names__text(t->names, name);
+
 	memset(c, 0, sizeof(*c));
-	strncpy(c->c, hb_names__text(t->names, name), sizeof(c->c) - 1);
+	memcpy(c->c, text, strnlen(text, sizeof(c->c) - 1));
 }
 
 int hb_tasks__records(const struct hb_tasks *t,

@@ -36,6 +36,8 @@ enum hb_work {			/* what an operation is for */
 const char *hb_work__name(enum hb_work k); /* "compute", "communication", "memcpy" */
 /* By the name of a kernel. */
 enum hb_work hb_work__of_kernel(const char *name);
+/* Length of a kernel's name without its template arguments and parameters. */
+size_t hb_kernel__own_name(const char *name);
 
 struct hb_device_op {
 	u64 begin, end;

@@ -26,8 +26,8 @@ static const char *const collectives[] = {
     "one_shot_",  "two_shot_", "oneshot_",   "twoshot_",      "symm_mem",	"sendrecv",
 };
 
-/* The name up to its template arguments and parameters; "(anonymous namespace)" has a bracket of its own. */
-static size_t own_name(const char *name)
+/* "(anonymous namespace)" has a bracket of its own. */
+size_t hb_kernel__own_name(const char *name)
 {
 	static const char anonymous[] = "(anonymous namespace)";
 	size_t n = 0;
@@ -51,7 +51,7 @@ enum hb_work hb_work__of_kernel(const char *name)
 	if (strncmp(name, "__amd_rocclr_copy", 17) == 0)
 		return HB_WORK_MEMCPY;
 	name = hb_demangle(name, plain, sizeof(plain));
-	n = own_name(name);
+	n = hb_kernel__own_name(name);
 	snprintf(own, sizeof(own), "%.*s", (int)(n < sizeof(own) ? n : sizeof(own) - 1), name);
 	for (size_t i = 0; i < sizeof(collectives) / sizeof(*collectives); i++)
 		if (strcasestr(own, collectives[i]))

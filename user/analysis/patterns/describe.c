@@ -43,10 +43,23 @@ static void thresholds(const struct hb_pattern *p, FILE *out)
 			hb_unit__text(a->unit, a->value, value, sizeof(value)), a->doc);
 }
 
+/* "- Head: text", broken at blanks. */
 static void line(FILE *out, const char *head, const char *text)
 {
-	if (text)
-		fprintf(out, "- %s: %s\n", head, text);
+	size_t column = 0;
+
+	if (!text)
+		return;
+	column = (size_t)fprintf(out, "- %s:", head);
+	while (*text) {
+		size_t n = strcspn(text, " ");
+
+		if (column + 1 + n > 120)
+			column = (size_t)fprintf(out, "\n ") - 1;
+		column += (size_t)fprintf(out, " %.*s", (int)n, text);
+		text += n + strspn(text + n, " ");
+	}
+	fputc('\n', out);
 }
 
 static void needs(const struct hb_pattern *p, FILE *out)

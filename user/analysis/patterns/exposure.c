@@ -99,7 +99,7 @@ static void add_idle(struct hb_exposure *x, u32 thread, const struct hb_sets *ow
  * in while the path leads through their wakers. */
 static void blame(struct hb_exposure *x, const struct hb_scene *s, const struct hb_series *p)
 {
-	struct hb_sets idle = {0}, *own = p->thread < x->n ? &x->thread[p->thread] : NULL;
+	struct hb_sets idle = {0}, *own = p->dispatch < x->n ? &x->thread[p->dispatch] : NULL;
 	struct waiters w = {.n = 0};
 	u32 n;
 	const struct hb_seg *g = hb_path__segs(s->path, p->pid, &n);

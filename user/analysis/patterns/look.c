@@ -98,8 +98,12 @@ int hb_look__series(struct hb_look *l, int (*one)(struct hb_look *l, const struc
 {
 	int err = 0;
 
-	for (u32 i = 0; i < hb_steps__series(l->s->steps) && !err; i++)
-		err = one(l, hb_steps__at(l->s->steps, i));
+	for (u32 i = 0; i < hb_steps__series(l->s->steps) && !err; i++) {
+		const struct hb_series *p = hb_steps__at(l->s->steps, i);
+
+		if (p->dispatch != HB_NONE)
+			err = one(l, p);
+	}
 	return err;
 }
 

@@ -123,7 +123,7 @@ static bool has_device(const struct hb_scene *s, u32 pid)
 
 static int by_host(struct hb_look *l, const struct hb_series *p)
 {
-	const struct hb_ivs *idle = &hb_scene__exposed(l->s, p->thread)->likely;
+	const struct hb_ivs *idle = &hb_scene__exposed(l->s, p->dispatch)->likely;
 	u64 least = hb_look__param(l, GAP), sum = 0, running = 0, span;
 	struct hb_draft *d;
 	char who[64];
@@ -139,7 +139,7 @@ static int by_host(struct hb_look *l, const struct hb_series *p)
 		    idle->v[i].end > p->step[p->n - 1].end)
 			continue;
 		sum += dur;
-		running += hb_timeline__use(l->s->tl, p->thread, idle->v[i].begin, idle->v[i].end).running;
+		running += hb_timeline__use(l->s->tl, p->dispatch, idle->v[i].begin, idle->v[i].end).running;
 	}
 	hb_look__subject(l);
 	if (!(l->s->present & HB_NEED_SLEEP) || !hb_look__at_least(l, GAP_SHARE, hb_share(sum, span)) ||
@@ -148,17 +148,17 @@ static int by_host(struct hb_look *l, const struct hb_series *p)
 	d = hb_look__find(
 	    l, "the device is likely idle %llu %% of the steps while %s runs and has not launched yet",
 	    (unsigned long long)(hb_share(sum, span) / 10000),
-	    hb_scene__thread_text(l->s, p->thread, who, sizeof(who)));
+	    hb_scene__thread_text(l->s, p->dispatch, who, sizeof(who)));
 	if (!d)
 		return -ENOMEM;
 	hb_draft__pid(d, p->pid);
 	hb_draft__confidence(d, HB_CONFIDENCE_MEDIUM, "without device records");
 	for (size_t i = 0; i < idle->n && !err; i++) {
-		u32 n, next = hb_scene__next_work(l->s, p->thread, idle->v[i].begin);
-		const struct hb_tl_call *k = hb_timeline__calls(l->s->tl, p->thread, &n);
+		u32 n, next = hb_scene__next_work(l->s, p->dispatch, idle->v[i].begin);
+		const struct hb_tl_call *k = hb_timeline__calls(l->s->tl, p->dispatch, &n);
 		struct hb_case c = {.begin = idle->v[i].begin,
 				    .end = idle->v[i].end,
-				    .thread = p->thread,
+				    .thread = p->dispatch,
 				    .stack = next < n ? k[next].at.stack : 0};
 
 		if (c.end - c.begin >= least)

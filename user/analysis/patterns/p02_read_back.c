@@ -17,14 +17,50 @@ static const struct hb_param params[] = {
     {0},
 };
 
+/* Once it is one, each such read-back costs its gap, whether the host had to wait for it or came late itself.
+ */
+static int add_all(struct hb_draft *d, const struct hb_scene *s, const struct hb_series *p,
+		   struct hb_sync_rule rule)
+{
+	struct hb_syncs v;
+	int err;
+
+	rule.wait = 0;
+	err = hb_syncs__find(s, p, &rule, &v);
+	if (!err)
+		err = hb_syncs__add(d, p, &v);
+	hb_syncs__free(&v);
+	return err;
+}
+
+static int tell(struct hb_look *l, const struct hb_series *p, const struct hb_syncs *v,
+		struct hb_sync_rule rule)
+{
+	const struct hb_tl_call *call = v->v[0].call;
+	struct hb_draft *d;
+	char who[64], frame[256], name[64];
+
+	snprintf(name, sizeof(name), "%s", hb_scene__call_name(l->s, call));
+	d = hb_look__find(
+	    l, "%s reads a small result back in %u of %u steps before it goes on launching: %s%s%s",
+	    hb_scene__thread_text(l->s, p->dispatch, who, sizeof(who)), v->steps, p->n, name,
+	    call->at.stack ? " in " : "",
+	    hb_scene__frame_text(l->s, p->pid, call->at.stack, frame, sizeof(frame)));
+	if (!d)
+		return -ENOMEM;
+	if (v->ends > v->n / 2)
+		hb_draft__confidence(
+		    d, HB_CONFIDENCE_MEDIUM,
+		    "it ends what looks like a step: only scheduling one step ahead would hide it");
+	return add_all(d, l->s, p, rule);
+}
+
 static int look_at(struct hb_look *l, const struct hb_series *p)
 {
 	const struct hb_sync_rule rule = {.max_bytes = hb_look__param(l, BYTES),
 					  .wait = hb_look__param(l, WAIT),
 					  .want = HB_SYNC_READ_BACK};
 	struct hb_syncs v;
-	struct hb_draft *d;
-	char who[64], frame[256], name[64];
 	int err;
 
 	if (!p->n)
@@ -33,15 +69,8 @@ static int look_at(struct hb_look *l, const struct hb_series *p)
 	if (err)
 		return err;
 	hb_look__subject(l);
-	if (v.n && hb_look__at_least(l, STEP_SHARE, hb_share(v.steps, p->n))) {
-		snprintf(name, sizeof(name), "%s", hb_scene__call_name(l->s, v.v[0].call));
-		d = hb_look__find(
-		    l, "%s reads back a small result in the middle of %u of %u steps: %s%s%s",
-		    hb_scene__thread_text(l->s, p->thread, who, sizeof(who)), v.steps, p->n, name,
-		    v.v[0].call->at.stack ? " in " : "",
-		    hb_scene__frame_text(l->s, p->pid, v.v[0].call->at.stack, frame, sizeof(frame)));
-		err = d ? hb_syncs__add(d, p, &v) : -ENOMEM;
-	}
+	if (v.n && hb_look__at_least(l, STEP_SHARE, hb_share(v.steps, p->n)))
+		err = tell(l, p, &v, rule);
 	hb_syncs__free(&v);
 	return err;
 }
@@ -59,9 +88,10 @@ HB_PATTERN(p02_read_back) = {
     .needs = HB_NEED_ACCEL | HB_NEED_STEP,
     .params = params,
     .rule = "in most steps a small copy to the host blocks (itself, or the wait right after it) and more "
-	    "work is launched in the "
-	    "same step afterwards; what it costs is the device's idle time from the return to the next "
-	    "launch, not the wait",
+	    "work is launched "
+	    "afterwards: in the same step, or, where its code is a read-back that one does not see (item, "
+	    "tolist, cpu ..), in the "
+	    "next one. It costs the device's idle time from the return to the next launch, not the wait",
     .fix = "keep lengths on the CPU, pinned memory and an event instead of a blocking copy, read back off "
 	   "the launch path",
     .ref =

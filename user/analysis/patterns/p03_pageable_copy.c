@@ -94,15 +94,17 @@ static bool slow_call(const struct hb_look *l, const struct hb_tl_call *c, u32 t
 static int by_calls(struct hb_look *l, const struct hb_series *p, struct sums *sum, struct hb_draft *d)
 {
 	u32 n;
-	const struct hb_tl_call *c = hb_timeline__calls(l->s->tl, p->thread, &n);
+	const struct hb_tl_call *c = hb_timeline__calls(l->s->tl, p->dispatch, &n);
 	int err = 0;
 
 	sum->inferred = true;
 	for (u32 i = 0; i < n && !err; i++) {
-		struct hb_case k = {
-		    .begin = c[i].at.begin, .end = c[i].at.end, .thread = p->thread, .stack = c[i].at.stack};
+		struct hb_case k = {.begin = c[i].at.begin,
+				    .end = c[i].at.end,
+				    .thread = p->dispatch,
+				    .stack = c[i].at.stack};
 
-		if (!slow_call(l, &c[i], p->thread))
+		if (!slow_call(l, &c[i], p->dispatch))
 			continue;
 		sum->n++;
 		sum->blocked += k.end - k.begin;
@@ -142,7 +144,7 @@ static int look_at(struct hb_look *l, const struct hb_series *p)
 	    !hb_look__at_least(l, SHARE, hb_share(sum.blocked, hb_scene__step_time(l->s, p->pid))))
 		return err;
 	d = hb_look__find(l, "%s spends %s in %llu copies of %s in all that %s",
-			  hb_scene__thread_text(l->s, p->thread, who, sizeof(who)),
+			  hb_scene__thread_text(l->s, p->dispatch, who, sizeof(who)),
 			  hb_text__ns(time, sizeof(time), sum.blocked), (unsigned long long)sum.n,
 			  hb_text__bytes(bytes, sizeof(bytes), sum.bytes),
 			  sum.inferred ? "should not block" : "use pageable memory");

@@ -34,13 +34,13 @@ static int look_at(struct hb_look *l, const struct hb_series *p)
 	if (err)
 		return err;
 	for (u32 i = 0; i < v.n; i++)
-		exposed += hb_scene__likely(l->s, p->thread, v.v[i].call->at.end, v.v[i].next);
+		exposed += hb_scene__likely(l->s, p->dispatch, v.v[i].call->at.end, v.v[i].next);
 	hb_look__subject(l);
 	if (v.n && hb_look__either(l, WHOLE, hb_share(v.whole, p->n), PER_STEP, hb_share(v.n, p->n)) &&
 	    hb_look__at_least(l, EXPOSED_SHARE, hb_share(exposed, hb_scene__step_time(l->s, p->pid)))) {
 		d = hb_look__find(
 		    l, "%s waits for the device %u times in the middle of %u steps: %s%s%s",
-		    hb_scene__thread_text(l->s, p->thread, who, sizeof(who)), v.n, p->n,
+		    hb_scene__thread_text(l->s, p->dispatch, who, sizeof(who)), v.n, p->n,
 		    hb_scene__call_name(l->s, v.v[0].call), v.v[0].call->at.stack ? " in " : "",
 		    hb_scene__frame_text(l->s, p->pid, v.v[0].call->at.stack, frame, sizeof(frame)));
 		err = d ? hb_syncs__add(d, p, &v) : -ENOMEM;

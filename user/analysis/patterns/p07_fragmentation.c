@@ -61,17 +61,17 @@ static int look_at(struct hb_look *l, const struct hb_series *p)
 	struct hb_draft *d;
 	char who[64], size[32];
 
-	each(l, p->thread, &retries, &bytes, NULL);
+	each(l, p->dispatch, &retries, &bytes, NULL);
 	hb_look__subject(l);
 	if (!retries || !hb_look__at_least(l, RETRIES, retries))
 		return 0;
 	d = hb_look__find(l, "%s is refused memory %llu times (up to %s), frees what it kept and tries again",
-			  hb_scene__thread_text(l->s, p->thread, who, sizeof(who)),
+			  hb_scene__thread_text(l->s, p->dispatch, who, sizeof(who)),
 			  (unsigned long long)retries, hb_text__bytes(size, sizeof(size), bytes));
 	if (!d)
 		return -ENOMEM;
 	hb_draft__pid(d, p->pid);
-	return each(l, p->thread, &retries, &bytes, d);
+	return each(l, p->dispatch, &retries, &bytes, d);
 }
 
 static int detect(struct hb_look *l)

@@ -150,7 +150,7 @@ static bool has_device(const struct hb_scene *s, u32 pid)
 
 static int by_host(struct hb_look *l, const struct hb_series *p)
 {
-	const struct hb_sets *idle = hb_scene__exposed(l->s, p->thread);
+	const struct hb_sets *idle = hb_scene__exposed(l->s, p->dispatch);
 	u64 launches, eager, launching = 0, waiting = 0;
 	struct hb_draft *d;
 	char who[64];
@@ -173,14 +173,14 @@ static int by_host(struct hb_look *l, const struct hb_series *p)
 	    l,
 	    "%s makes %llu launches a step, no graph, and the device has done them as soon as the last one "
 	    "is made",
-	    hb_scene__thread_text(l->s, p->thread, who, sizeof(who)), (unsigned long long)launches);
+	    hb_scene__thread_text(l->s, p->dispatch, who, sizeof(who)), (unsigned long long)launches);
 	if (!d)
 		return -ENOMEM;
 	hb_draft__pid(d, p->pid);
 	hb_draft__confidence(d, HB_CONFIDENCE_MEDIUM, "without device records");
 	for (u32 i = 0; i < p->n && !err; i++) {
 		struct hb_case c = {
-		    .begin = p->step[i].first_op, .end = p->step[i].last_op, .thread = p->thread};
+		    .begin = p->step[i].first_op, .end = p->step[i].last_op, .thread = p->dispatch};
 
 		/* Nobody waits at the end, so the device was waiting: when, is not known. */
 		if (c.end > c.begin)

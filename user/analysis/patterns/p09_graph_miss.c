@@ -91,7 +91,7 @@ static int look_at(struct hb_look *l, const struct hb_series *p)
 		return err;
 	d = hb_look__find(
 	    l, "%s: %u of %u steps launch eagerly what others of their size replay: %s instead of %s",
-	    hb_scene__thread_text(l->s, p->thread, who, sizeof(who)), k.missed, p->n,
+	    hb_scene__thread_text(l->s, p->dispatch, who, sizeof(who)), k.missed, p->n,
 	    hb_text__ns(slow, sizeof(slow), k.missed_p50), hb_text__ns(fast, sizeof(fast), k.graph_p50));
 	if (!d)
 		return -ENOMEM;
@@ -99,7 +99,7 @@ static int look_at(struct hb_look *l, const struct hb_series *p)
 	hb_draft__confidence(d, HB_CONFIDENCE_MEDIUM, "the batch is judged by what a step uploads");
 	for (u32 i = 0; i < p->n && !err; i++) {
 		const struct hb_step *st = &p->step[i];
-		struct hb_case c = {.begin = st->begin, .end = st->end, .thread = p->thread};
+		struct hb_case c = {.begin = st->begin, .end = st->end, .thread = p->dispatch};
 
 		/* A step that takes no longer than with a graph has lost nothing. */
 		if (missed(l, st, &k) && c.end - c.begin > k.graph_p50) {

@@ -68,7 +68,7 @@ static int look_at(struct hb_look *l, const struct hb_series *p)
 		const struct hb_step *st = &p->step[i];
 		u64 to = st->first_op ? st->first_op : st->end;
 
-		err = hb_hist__add(&gap, hb_scene__likely(l->s, p->thread, st->begin, to));
+		err = hb_hist__add(&gap, hb_scene__likely(l->s, p->dispatch, st->begin, to));
 		pause += to - st->begin;
 		busy += working(l->s, p->pid, st->begin, to);
 	}
@@ -85,17 +85,17 @@ static int look_at(struct hb_look *l, const struct hb_series *p)
 		return 0;
 	d = hb_look__find(
 	    l, "the device idles %s before the first launch of the median step of %s while the host works",
-	    hb_text__ns(text, sizeof(text), p50), hb_scene__thread_text(l->s, p->thread, who, sizeof(who)));
+	    hb_text__ns(text, sizeof(text), p50), hb_scene__thread_text(l->s, p->dispatch, who, sizeof(who)));
 	if (!d)
 		return -ENOMEM;
 	hb_draft__pid(d, p->pid);
 	for (u32 i = 0; i < p->n && !err; i++) {
 		const struct hb_step *st = &p->step[i];
 		u32 n;
-		const struct hb_tl_call *k = hb_timeline__calls(l->s->tl, p->thread, &n);
+		const struct hb_tl_call *k = hb_timeline__calls(l->s->tl, p->dispatch, &n);
 		struct hb_case c = {.begin = st->begin,
 				    .end = st->first_op ? st->first_op : st->end,
-				    .thread = p->thread,
+				    .thread = p->dispatch,
 				    .stack = st->n_calls && st->call < n ? k[st->call].at.stack : 0};
 
 		if (c.end > c.begin)

@@ -16,7 +16,7 @@ static const struct hb_param params[] = {
 static int look_at(struct hb_look *l, const struct hb_series *p)
 {
 	u32 n;
-	const struct hb_tl_call *c = hb_timeline__calls(l->s->tl, p->thread, &n);
+	const struct hb_tl_call *c = hb_timeline__calls(l->s->tl, p->dispatch, &n);
 	u64 copies = 0, bytes = 0;
 	struct hb_draft *d;
 	char who[64], size[32];
@@ -31,7 +31,7 @@ static int look_at(struct hb_look *l, const struct hb_series *p)
 	    !hb_look__at_most(l, MEAN, copies ? bytes / copies : 0))
 		return 0;
 	d = hb_look__find(l, "%s makes %llu copies a step, %s on average",
-			  hb_scene__thread_text(l->s, p->thread, who, sizeof(who)),
+			  hb_scene__thread_text(l->s, p->dispatch, who, sizeof(who)),
 			  (unsigned long long)(copies / p->n),
 			  hb_text__bytes(size, sizeof(size), bytes / copies));
 	if (!d)
@@ -41,7 +41,7 @@ static int look_at(struct hb_look *l, const struct hb_series *p)
 		/* What a copy costs the host: from its begin to the next call. */
 		struct hb_case k = {.begin = c[i].at.begin,
 				    .end = i + 1 < n ? c[i + 1].at.begin : c[i].at.end,
-				    .thread = p->thread,
+				    .thread = p->dispatch,
 				    .stack = c[i].at.stack};
 
 		if (c[i].op == HB_OP_COPY && k.end > k.begin)

@@ -71,7 +71,7 @@ bool hb_look__at_most(struct hb_look *l, u32 i, u64 value);
 bool hb_look__either(struct hb_look *l, u32 i, u64 value, u32 j, u64 other);
 
 /* Calls `one` for each subject of a kind until it returns an error, which is returned: threads that lead to a
- * launch; traced processes; dispatching processes with their steps; devices. */
+ * launch; traced processes; processes that give a device work, with their steps; devices. */
 int hb_look__threads(struct hb_look *l, int (*one)(struct hb_look *l, u32 thread));
 int hb_look__procs(struct hb_look *l, int (*one)(struct hb_look *l, const struct hb_proc_stat *p));
 int hb_look__series(struct hb_look *l, int (*one)(struct hb_look *l, const struct hb_series *p));

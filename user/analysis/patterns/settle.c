@@ -85,13 +85,20 @@ static bool ask(struct hb_settle *s, const char *option, const char *value)
 	return !err;
 }
 
+static bool is_setting(size_t i, const char *value)
+{
+	if (settings[i].order)
+		return rank(settings[i].order, value) > 0;
+	return *value && strspn(value, "0123456789") == strlen(value);
+}
+
 /* As the first window was recorded. */
 static void begin_with_settings(struct hb_settle *s)
 {
 	for (size_t i = 0; i < N_SETTINGS; i++) {
 		const char *value = hb_window__meta(s->in->window, settings[i].meta);
 
-		if (value && (!settings[i].order || rank(settings[i].order, value)))
+		if (value && is_setting(i, value))
 			s->oom |= hb_planfile__set(s->p, settings[i].option, value) == -ENOMEM;
 	}
 }
@@ -107,23 +114,38 @@ static bool is_library(const char *file)
 	       (at && !strstr(at, "/site-packages/") && !strstr(at, "/dist-packages/"));
 }
 
+/* Who waits is near the end of a stack. Further out there is what was called once, long before the window. */
+#define NEAR 4
+
 static const struct hb_loc *innermost(const struct hb_window *w, u32 pid, u32 stack)
 {
 	struct hb_stack st = hb_window__stack(w, pid, stack);
 	const struct hb_loc *any = NULL;
+	u32 seen = 0;
 
-	for (u32 i = st.n; i-- > 0;) {
+	for (u32 i = st.n; i-- > 0 && seen < NEAR;) {
 		const struct hb_loc *l = hb_window__loc(w, st.locs[i]);
 		const char *name = l && l->lang == HB_LANG_PYTHON ? hb_window__string(w, l->func) : "";
 
 		/* A module's own code runs once; a name with a blank is no name. */
 		if (!*name || strcmp(name, "<module>") == 0 || strpbrk(name, " \t:"))
 			continue;
+		seen++;
 		if (!is_library(hb_window__string(w, l->file)))
 			return l;
 		any = any ? any : l;
 	}
 	return any;
+}
+
+/* For the reason, once. */
+static void say(struct hb_buf *said, const char *option, const char *value)
+{
+	char text[HB_PLANFILE_TEXT + 64];
+
+	snprintf(text, sizeof(text), "--%s %s", option, value);
+	if (!said->size || !strstr(said->data, text))
+		hb_buf__printf(said, "%s%s", said->size ? " " : "", text);
 }
 
 /* Calls of the function that a stack ends in. */
@@ -145,8 +167,7 @@ static bool ask_calls(struct hb_settle *s, const struct hb_task *t, u32 stack, s
 		(int)sizeof(spec) ||
 	    !ask(s, "calls", spec))
 		return false;
-	if (!said->size || !strstr(said->data, spec))
-		hb_buf__printf(said, "%s--calls %s", said->size ? " " : "", spec);
+	say(said, "calls", spec);
 	return true;
 }
 
@@ -179,7 +200,7 @@ static bool one_word(struct hb_settle *s, const struct hb_finding *f, const char
 		return ask_functions(s, f, strcmp(value, "@waker") == 0, said);
 	if (!ask(s, text, value))
 		return false;
-	hb_buf__printf(said, "%s--%s %s", said->size ? " " : "", text, value);
+	say(said, text, value);
 	return true;
 }
 
@@ -360,14 +381,19 @@ static void need_python(struct hb_settle *s)
 static void fill(struct hb_settle *s)
 {
 	u64 length = 0;
+	u32 n_open = 0;
 
 	begin_with_settings(s);
 	for (u32 i = 0; hb_findings__at(s->in->findings, i); i++) {
 		const struct hb_finding *f = hb_findings__at(s->in->findings, i);
 
-		if (!f->cause && f->confidence < HB_CONFIDENCE_HIGH)
-			finding(s, f, &length);
+		if (f->cause || f->confidence >= HB_CONFIDENCE_HIGH)
+			continue;
+		n_open++;
+		finding(s, f, &length);
 	}
+	if (s->in->n_open)
+		*s->in->n_open = n_open;
 	for (u32 i = 0; !hb_findings__at(s->in->findings, 0) && hb_findings__not_checked(s->in->findings, i);
 	     i++)
 		unchecked(s, hb_findings__not_checked(s->in->findings, i));

@@ -11,6 +11,7 @@ struct hb_settle_input {
 	const char *file; /* it was read from; NULL: not known */
 	const struct hb_model *model;
 	const struct hb_findings *findings;
+	u32 *n_open; /* out: findings below high confidence that are no effects; NULL: not asked */
 };
 
 /* A plan with what the patterns' `record` says of each finding below high confidence that is no effect of

@@ -185,8 +185,13 @@ static void of_python(struct hb_settle *s)
 	if (changes(s, "python", "python") && strcmp(hb_planfile__get(s->p, "python"), "calls") == 0)
 		hb_settle__cost(s, "every call of a Python function", "the first window did not count them");
 	if (functions || fields) {
-		snprintf(what, sizeof(what), "calls of %u Python functions, %u fields", functions, fields);
-		hb_settle__cost(s, what, "the first window did not count these calls");
+		snprintf(what, sizeof(what), "calls of Python functions (%u patterns, %u fields)", functions,
+			 fields);
+		hb_settle__cost(
+		    s, what,
+		    "the first window did not count these calls; their durations, from Python 3.11 on, "
+		    "take --py-hook eval_frame (docs/python.md): it is not in the plan unless you put "
+		    "it there");
 	}
 	if (changes(s, "python", "python") && strcmp(hb_planfile__get(s->p, "python"), "stacks") == 0)
 		hb_settle__cost(s, "Python stacks", "the first window took none");

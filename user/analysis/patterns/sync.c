@@ -32,6 +32,12 @@ static u64 next_in(const struct hb_tl_call *c, u32 i, u32 end)
 	return 0;
 }
 
+/* What frameworks call a read-back that nobody thinks of as one. */
+static const struct hb_frame_rule implicit[] = {
+    {"*", "item"},     {"*", "tolist"}, {"*", "nonzero"}, {"*", "cpu"},
+    {"*", "__bool__"}, {"*", "numpy"},	{"*", "*copy_"},  {NULL, NULL},
+};
+
 /* Which call blocks for the small copy at i: itself, or a wait before anything else is launched. */
 static u32 wait_of(const struct hb_tl_call *c, u32 i, u32 end, u64 wait)
 {
@@ -43,8 +49,21 @@ static u32 wait_of(const struct hb_tl_call *c, u32 i, u32 end, u64 wait)
 	return HB_NONE;
 }
 
-static void one_step(const struct hb_scene *s, const struct hb_tl_call *c, const struct hb_step *st,
-		     const struct hb_sync_rule *r, struct hb_syncs *out)
+/* The next work after a read-back that ends its step, when its own code says that it is an implicit one; 0
+ * else. */
+static u64 next_after(const struct hb_scene *s, const struct hb_series *p, const struct hb_tl_call *copy,
+		      const struct hb_tl_call *wait)
+{
+	u64 at;
+
+	if (!hb_scene__frame(s, p->pid, copy->at.stack, implicit))
+		return 0;
+	at = hb_scene__next_work_at(s, p->dispatch, wait->at.end);
+	return at < s->end ? at : 0;
+}
+
+static void one_step(const struct hb_scene *s, const struct hb_series *p, const struct hb_tl_call *c,
+		     const struct hb_step *st, const struct hb_sync_rule *r, struct hb_syncs *out)
 {
 	u32 end = st->call + st->n_calls, had = out->n;
 	u32 taken = HB_NONE; /* by a copy before */
@@ -52,6 +71,7 @@ static void one_step(const struct hb_scene *s, const struct hb_tl_call *c, const
 	for (u32 i = st->call; i < end; i++) {
 		u32 at = HB_NONE;
 		bool copy = to_host(&c[i], r->max_bytes);
+		bool ends = false;
 		u64 next;
 
 		if (copy)
@@ -61,11 +81,16 @@ static void one_step(const struct hb_scene *s, const struct hb_tl_call *c, const
 				 ? i
 				 : HB_NONE;
 		next = at == HB_NONE ? 0 : next_in(c, at, end);
+		if (at != HB_NONE && !next && copy && r->want == HB_SYNC_READ_BACK) {
+			next = next_after(s, p, &c[i], &c[at]);
+			ends = true;
+		}
 		if (!next)
 			continue;
-		out->v[out->n++] =
-		    (struct hb_sync){.call = &c[at], .next = next, .whole = of_device(s, &c[at])};
+		out->v[out->n++] = (struct hb_sync){
+		    .call = &c[at], .next = next, .whole = of_device(s, &c[at]), .ends = ends};
 		out->whole += out->v[out->n - 1].whole;
+		out->ends += ends;
 	}
 	out->steps += out->n > had;
 }
@@ -74,14 +99,14 @@ int hb_syncs__find(const struct hb_scene *s, const struct hb_series *p, const st
 		   struct hb_syncs *out)
 {
 	u32 n;
-	const struct hb_tl_call *c = hb_timeline__calls(s->tl, p->thread, &n);
+	const struct hb_tl_call *c = hb_timeline__calls(s->tl, p->dispatch, &n);
 
 	*out = (struct hb_syncs){.v = calloc(n + 1, sizeof(*out->v))};
 	if (!out->v)
 		return -ENOMEM;
 	for (u32 i = 0; i < p->n; i++)
 		if (p->step[i].call + p->step[i].n_calls <= n)
-			one_step(s, c, &p->step[i], r, out);
+			one_step(s, p, c, &p->step[i], r, out);
 	return 0;
 }
 
@@ -99,7 +124,7 @@ int hb_syncs__add(struct hb_draft *d, const struct hb_series *p, const struct hb
 	for (u32 i = 0; i < v->n && !err; i++) {
 		struct hb_case c = {.begin = v->v[i].call->at.end,
 				    .end = v->v[i].next,
-				    .thread = p->thread,
+				    .thread = p->dispatch,
 				    .stack = v->v[i].call->at.stack};
 
 		err = hb_draft__add(d, &c);

@@ -19,12 +19,13 @@ struct hb_sync {
 	const struct hb_tl_call *call; /* that blocked */
 	u64 next;		       /* begin of the next work in the same step */
 	bool whole;		       /* waited for all of the device */
+	bool ends;		       /* its step, so that `next` is in the one after it */
 };
 
 struct hb_syncs {
 	struct hb_sync *v;
 	u32 n, steps; /* steps that have one */
-	u32 whole;
+	u32 whole, ends;
 };
 
 /* 0 or -ENOMEM. */

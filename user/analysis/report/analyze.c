@@ -5,21 +5,37 @@
 #include "analysis/patterns/settle.h"
 #include "analysis/report/analyze_private.h"
 
+static struct hb_roofline *new_roofline(struct hb_analysis *a, struct hb_error *e)
+{
+	struct hb_roofline_opts o = {0};
+
+	if (a->o.roofline)
+		return hb_roofline__new(a->w, a->o.roofline, e);
+	a->peaks = hb_peaks__new();
+	if (!a->peaks || hb_peaks__add_builtin(a->peaks, e))
+		return NULL;
+	o.peaks = a->peaks;
+	return hb_roofline__new(a->w, &o, e);
+}
+
 /* One pass over the window serves all that read records. */
 static int read_window(struct hb_analysis *a, struct hb_error *e)
 {
 	struct hb_devices_opts o = {.linked_only = a->o.linked_only};
-	const struct hb_feed *feeds[2];
+	const struct hb_feed *feeds[3];
 	int rc;
 
 	a->d = hb_devices__new(a->w, &o, e);
 	a->h = a->d ? hb_host__new(a->w, e) : NULL;
-	if (!a->h)
+	a->roofline = a->h ? new_roofline(a, e) : NULL;
+	if (!a->roofline)
 		return -ENOMEM;
 	feeds[0] = hb_devices__feed(a->d);
 	feeds[1] = hb_host__feed(a->h);
-	a->m = hb_model__build_with(a->w, feeds, 2, e);
+	feeds[2] = hb_roofline__feed(a->roofline);
+	a->m = hb_model__build_with(a->w, feeds, 3, e);
 	rc = a->m ? hb_devices__finish(a->d, e) : -ENOMEM;
+	rc = rc ? rc : hb_roofline__finish(a->roofline, a->d, e);
 	return rc ? rc : hb_host__finish(a->h, a->d, e);
 }
 
@@ -55,15 +71,19 @@ void hb_analysis__free(struct hb_analysis *a)
 	if (!a)
 		return;
 	hb_findings__free(a->f);
+	hb_roofline__free(a->roofline);
+	hb_peaks__free(a->peaks);
 	hb_host__free(a->h);
 	hb_devices__free(a->d);
 	hb_model__free(a->m);
 	free(a);
 }
 
-struct hb_planfile *hb_analysis__plan(const struct hb_analysis *a, const char *file, struct hb_error *e)
+struct hb_planfile *hb_analysis__plan(const struct hb_analysis *a, const char *file, u32 *n_open,
+				      struct hb_error *e)
 {
-	struct hb_settle_input in = {.window = a->w, .file = file, .model = a->m, .findings = a->f};
+	struct hb_settle_input in = {
+	    .window = a->w, .file = file, .model = a->m, .findings = a->f, .n_open = n_open};
 
 	return hb_settle__plan(&in, e);
 }

@@ -12,10 +12,12 @@
 
 struct hb_analysis;
 struct hb_thresholds;
+struct hb_roofline_opts;
 
 struct hb_analysis_opts {
 	bool linked_only; /* leave out device operations without a call that launched them */
-	const struct hb_thresholds *thresholds; /* of the patterns; NULL: the defaults */
+	const struct hb_thresholds *thresholds;	 /* of the patterns; NULL: the defaults */
+	const struct hb_roofline_opts *roofline; /* devices and model; NULL: the built-in peaks, no model */
 };
 
 struct hb_analysis_page {
@@ -38,8 +40,9 @@ int hb_analysis__json(const struct hb_analysis *a, const char *file, FILE *out, 
  * is bounded, some MB at most. */
 int hb_analysis__html(const struct hb_analysis *a, const char *file, FILE *out, struct hb_error *e);
 
-/* What a further window should record (patterns/settle.h). NULL: nothing is open that a recording could
- * settle (e->err is 0), or a sentence. The caller frees it. */
-struct hb_planfile *hb_analysis__plan(const struct hb_analysis *a, const char *file, struct hb_error *e);
+/* What a further window should record (patterns/settle.h), and how many findings are less than sure. NULL: none
+ * of them can be settled by a recording (e->err is 0), or a sentence. The caller frees it. */
+struct hb_planfile *hb_analysis__plan(const struct hb_analysis *a, const char *file, u32 *n_open,
+				      struct hb_error *e);
 
 #endif

@@ -253,6 +253,7 @@ int hb_analysis__json(const struct hb_analysis *a, const char *file, FILE *out, 
 		put_devices(&p);
 		put_device_records(&p);
 		put_kernels(&p);
+		hb_analysis__put_roofline(a, &p.doc);
 		hb_doc__loss(&p.doc);
 		hb_doc__receipt(&p.doc);
 		hb_doc__notes(&p.doc);

@@ -5,6 +5,7 @@
 #define HB_ANALYZE_PRIVATE_H
 
 #include "analysis/model/host.h"
+#include "analysis/model/roofline.h"
 #include "analysis/patterns/patterns.h"
 #include "analysis/report/analyze.h"
 #include "analysis/report/doc.h"
@@ -17,6 +18,8 @@ struct hb_analysis {
 	struct hb_devices *d;
 	struct hb_host *h;
 	struct hb_findings *f;
+	struct hb_peaks *peaks; /* those built in, when none were given */
+	struct hb_roofline *roofline;
 	struct hb_verdict verdict;
 };
 
@@ -27,7 +30,15 @@ void hb_analysis__put_findings(const struct hb_analysis *a, struct hb_doc *d);
 /* "steps": one for each process that gives a device work. */
 void hb_analysis__put_steps(const struct hb_analysis *a, struct hb_doc *d);
 
+/* "roofline", "roofline_no_model", "roofline_devices", "roofline_counts". */
+void hb_analysis__put_roofline(const struct hb_analysis *a, struct hb_doc *d);
+
 /* ---- text ---- */
+
+/* Sizes of a row of the roofline: "141x512x512". Returns buf, of 96 bytes. */
+const char *hb_roof_row__size(const struct hb_roof_row *r, char *buf, size_t size);
+/* Speed of light: at most `rows` rows (0 = all), and what there is no model of. 0 or -ENOMEM. */
+int hb_analysis__print_roofline(const struct hb_analysis *a, FILE *out, unsigned width, unsigned rows);
 
 /* A sentence, broken at blanks where the line is full; lines after the first begin with `indent` blanks. */
 void hb_analysis__wrap(FILE *out, unsigned width, unsigned indent, const char *fmt, ...)
