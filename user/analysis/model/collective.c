@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOOK  64 /* calls by which a fit is judged */
-#define SHIFT 16 /* calls that a rank may have made before the window's begin, more than another */
-#define ENOUGH 4 /* calls that must agree to make a group */
+#define LOOK   64 /* calls by which a fit is judged */
+#define SHIFT  16 /* calls that a rank may have made before the window's begin, more than another */
+#define ENOUGH 4  /* calls that must agree to make a group */
 
 struct item { /* one call of a rank */
 	u64 begin;
@@ -43,8 +43,7 @@ static struct line *line_of(struct hb_collectives *c, u32 pid, u64 comm, enum hb
 	struct line *more;
 
 	for (u32 i = 0; i < c->n_lines; i++)
-		if (c->line[i].rank.pid == pid && c->line[i].rank.comm == comm &&
-		    c->line[i].source == source)
+		if (c->line[i].rank.pid == pid && c->line[i].rank.comm == comm && c->line[i].source == source)
 			return &c->line[i];
 	if (c->n_lines == c->cap_lines) {
 		u32 cap = c->cap_lines ? 2 * c->cap_lines : 16;
@@ -133,7 +132,8 @@ static u64 apart(const struct line *a, u32 i, const struct line *b, u32 k)
 	return x > y ? x - y : y - x;
 }
 
-/* Calls that agree when a begins at i and b at k, LOOK of them at most, and how far apart they are together. */
+/* Calls that agree when a begins at i and b at k, LOOK of them at most, and how far apart they are together.
+ */
 static u32 agree(const struct hb_collectives *c, const struct line *a, u32 i, const struct line *b, u32 k,
 		 u64 *distance)
 {
@@ -200,8 +200,7 @@ static void free_group(struct group *g)
 static struct hb_coll one(const struct hb_collectives *c, const struct group *g, u32 i)
 {
 	const struct hb_tl_call *k = call_of(c, &c->line[g->line[0]].item[g->from[0] + i]);
-	struct hb_coll x = {
-	    .first = UINT64_MAX, .probe = k->probe, .elements = k->bytes, .dtype = k->kind};
+	struct hb_coll x = {.first = UINT64_MAX, .probe = k->probe, .elements = k->bytes, .dtype = k->kind};
 
 	for (u32 r = 0; r < g->pub.n_ranks; r++) {
 		u64 begin = c->line[g->line[r]].item[g->from[r] + i].begin;

@@ -25,7 +25,7 @@ struct hb_coll_rank {
 	u64 comm;	 /* handle; of graphs 0 */
 };
 
-struct hb_coll { /* one collective */
+struct hb_coll {	 /* one collective */
 	u64 first, last; /* begin of the earliest and of the latest rank's call */
 	u32 late;	 /* index of the rank that came last */
 	u32 probe;	 /* row of the function */

@@ -11,8 +11,9 @@ enum { COUNT, APART, WAIT_SHARE, LATE_SHARE };
 static const struct hb_param params[] = {
     [COUNT] = {"count", HB_UNIT_COUNT, 20, "matched collectives, at least"},
     [APART] = {"apart", HB_UNIT_NS, 100000, "ranks that come nearer to each other than this are not late"},
-    [WAIT_SHARE] = {"wait_share", HB_UNIT_SHARE, 50000,
-		    "time in which a rank waits for its device while another has not called yet, of its steps"},
+    [WAIT_SHARE] =
+	{"wait_share", HB_UNIT_SHARE, 50000,
+	 "time in which a rank waits for its device while another has not called yet, of its steps"},
     [LATE_SHARE] = {"late_share", HB_UNIT_SHARE, 500000,
 		    "of the late arrivals are one rank's: it is always the same, else they take turns"},
     {0},
@@ -143,7 +144,7 @@ static int tell(struct hb_look *l, const struct hb_coll_group *g, const struct s
 	    l, "%s comes late to %u of %u %s (%s), up to %s after the first; %s waits %s for it",
 	    hb_scene__thread_text(l->s, g->rank[x->late].thread, late, sizeof(late)), x->of_late, g->n,
 	    g->source == HB_COLL_GRAPH ? "graph launches" : "collectives",
-	    always ? "it is nearly always the last" : "ranks take turns", 
+	    always ? "it is nearly always the last" : "ranks take turns",
 	    hb_text__ns(longest, sizeof(longest), x->longest),
 	    hb_scene__thread_text(l->s, g->rank[x->early].thread, early, sizeof(early)),
 	    hb_text__ns(total, sizeof(total), hb_ivs__length(&x->wait)));
@@ -164,8 +165,9 @@ static int look_at(struct hb_look *l, const struct hb_coll_group *g)
 
 	hb_look__subject(l);
 	if (!err && hb_look__at_least(l, COUNT, g->n) &&
-	    hb_look__at_least(l, WAIT_SHARE,
-			      hb_share(hb_ivs__length(&x.wait), hb_scene__step_time(l->s, g->rank[x.early].pid))))
+	    hb_look__at_least(
+		l, WAIT_SHARE,
+		hb_share(hb_ivs__length(&x.wait), hb_scene__step_time(l->s, g->rank[x.early].pid))))
 		err = tell(l, g, &x, hb_share(x.of_late, x.times) >= hb_look__param(l, LATE_SHARE));
 	hb_ivs__free(&x.wait);
 	return err;
