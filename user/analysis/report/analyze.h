@@ -40,8 +40,8 @@ int hb_analysis__json(const struct hb_analysis *a, const char *file, FILE *out, 
  * is bounded, some MB at most. */
 int hb_analysis__html(const struct hb_analysis *a, const char *file, FILE *out, struct hb_error *e);
 
-/* What a further window should record (patterns/settle.h), and how many findings are less than sure. NULL: none
- * of them can be settled by a recording (e->err is 0), or a sentence. The caller frees it. */
+/* What a further window should record (patterns/settle.h), and how many findings are less than sure. NULL:
+ * none of them can be settled by a recording (e->err is 0), or a sentence. The caller frees it. */
 struct hb_planfile *hb_analysis__plan(const struct hb_analysis *a, const char *file, u32 *n_open,
 				      struct hb_error *e);
 
