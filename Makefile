@@ -20,7 +20,7 @@ WARN     := -Wall -Wextra -Werror -Werror=undef -Wshadow -Wstrict-prototypes -Wm
 CFLAGS   ?= -O2 -g
 CPPFLAGS += -D_GNU_SOURCE -DHB_VERSION='"$(VERSION)"' -Iuser -I$(B) -I$(B)/gen $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 CSTD     := -std=gnu11
-LIBS     := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lpthread
+LIBS     := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lpthread -lm
 
 # ---- sources -------------------------------------------------------------------------------------------------------
 SRC      := $(shell find user -name '*.c' -not -path 'user/controller/*' -not -name main.c | sort)

@@ -29,7 +29,7 @@ ANALYSIS_OBJ := $(filter $(B)/user/base/% $(B)/user/schema/% $(B)/user/window/% 
 analysis-alone: $(ANALYSIS_OBJ) $(B)/gen/exporters.o $(B)/gen/patterns.o $(B)/gen/sysno.o $(B)/gen/api_names.o $(B)/gen/html.o $(B)/gen/peaks.o
 	@echo 'int main(void){return 0;}' > $(B)/analysis-alone.c
 	$(CC) $(CFLAGS) -o $(B)/analysis-alone $(B)/analysis-alone.c $^ \
-	  $(shell pkg-config --libs libzstd zlib yajl 2>/dev/null) -liberty -lpthread
+	  $(shell pkg-config --libs libzstd zlib yajl 2>/dev/null) -liberty -lpthread -lm
 	@! ldd $(B)/analysis-alone | grep -E 'libbpf|libelf|libdw'
 
 # What the end-to-end tests start. The parts add to these two in their own scripts/mk/*.mk, with lines such as

@@ -128,13 +128,13 @@ static inline void gather16(u8 *rows, size_t size, const u8 *planes, u32 n)
 		v16 odd[2] = {low(q[half + 1], q[half + 3]), high(q[half + 1], q[half + 3])};
 
 		for (u32 i = 0; i < 2; i++) {
-			v16 two[2] = {low(even[i], odd[i]), high(even[i], odd[i])};
-			u8 *to = rows + (2 * half + 4 * i) * size;
+			v16 two = low(even[i], odd[i]), next = high(even[i], odd[i]);
+			u64 word[4];
 
-			memcpy(to, &two[0], 8);
-			memcpy(to + size, (u8 *)&two[0] + 8, 8);
-			memcpy(to + 2 * size, &two[1], 8);
-			memcpy(to + 3 * size, (u8 *)&two[1] + 8, 8);
+			memcpy(&word[0], &two, sizeof(two));
+			memcpy(&word[2], &next, sizeof(next));
+			for (u32 r = 0; r < 4; r++)
+				memcpy(rows + (2 * half + 4 * i + r) * size, &word[r], 8);
 		}
 	}
 }

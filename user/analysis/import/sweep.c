@@ -14,6 +14,12 @@ struct pending { /* a record that has begun and not ended at the moment where th
 	struct hb_item *item;
 };
 
+struct around { /* the outermost call that a thread is in, or was */
+	s64 end;
+	struct hb_item *item; /* NULL: written, or it goes on for so long that it is kept elsewhere */
+	u8 layer;
+};
+
 struct sweep {
 	struct hb_sweep *s;
 	struct hb_error *e;
@@ -23,7 +29,7 @@ struct sweep {
 	struct pending *heap;
 	size_t n, cap, most;
 	u64 order;
-	struct hb_item **call;	/* by thread: the outermost call that it is in, or was */
+	struct around *call;	/* by thread */
 	struct hb_item *spare;	/* freed items, by their first word */
 	struct hb_sorter *late; /* items that the heap has no room for, by their end */
 };
@@ -133,8 +139,8 @@ static struct hb_item *take_item(struct sweep *w)
 
 static void give_item(struct sweep *w, struct hb_item *i)
 {
-	if (i->type == HB_TYPE_accel && w->call[i->task] == i)
-		w->call[i->task] = NULL;
+	if (i->type == HB_TYPE_accel && w->call[i->task].item == i)
+		w->call[i->task].item = NULL;
 	memcpy(i, &w->spare, sizeof(w->spare));
 	w->spare = i;
 }
@@ -199,18 +205,17 @@ static int begin(struct sweep *w, const struct hb_item *i, struct hb_item **kept
 static bool nest(struct sweep *w, struct hb_item *i)
 {
 	struct hb_rec_accel *a = (void *)i->data, *outer;
-	enum hb_layer layer = hb_names__layer(w->s->names, a->probe), around;
-	struct hb_item *call = w->call[i->task];
+	enum hb_layer layer = hb_names__layer(w->s->names, a->probe);
+	const struct around *c = &w->call[i->task];
 
-	if (!call || layer == HB_LAYER_LIBRARY || hb_item__end(call) < hb_item__end(i))
-		return false;
-	outer = (void *)call->data;
-	around = hb_names__layer(w->s->names, outer->probe);
-	if (around == HB_LAYER_DRIVER && layer != HB_LAYER_DRIVER)
+	if (layer == HB_LAYER_LIBRARY || c->end < hb_item__end(i) || c->end <= i->begin ||
+	    (c->layer == HB_LAYER_DRIVER && layer != HB_LAYER_DRIVER))
 		return false;
 	a->flags |= HB_AFLAG_INNER;
-	if (around == HB_LAYER_RUNTIME && layer == HB_LAYER_DRIVER)
+	if (c->item && c->layer == HB_LAYER_RUNTIME && layer == HB_LAYER_DRIVER) {
+		outer = (void *)c->item->data;
 		outer->nested += outer->nested < UINT16_MAX;
+	}
 	return true;
 }
 
@@ -237,8 +242,9 @@ static int begin_call(struct sweep *w, struct hb_item *i)
 		return hb_error__nomem(w->e, "stacks of the trace");
 	inner = nest(w, i);
 	err = begin(w, i, &kept);
-	if (kept && !inner && hb_names__layer(w->s->names, a->probe) != HB_LAYER_LIBRARY)
-		w->call[i->task] = kept;
+	if (!inner && hb_names__layer(w->s->names, a->probe) != HB_LAYER_LIBRARY)
+		w->call[i->task] =
+		    (struct around){hb_item__end(i), kept, (u8)hb_names__layer(w->s->names, a->probe)};
 	return err;
 }
 
@@ -311,7 +317,9 @@ static bool make(struct sweep *w)
 	w->frames = hb_frames__new(threads);
 	w->launches = hb_map__new();
 	w->devices = hb_map__new();
-	w->call = calloc((size_t)threads + 1, sizeof(struct hb_item *));
+	w->call = calloc((size_t)threads + 1, sizeof(*w->call));
+	for (u32 i = 0; w->call && i <= threads; i++)
+		w->call[i].end = INT64_MIN;
 	return w->frames && w->launches && w->devices && w->call;
 }
 

@@ -27,10 +27,10 @@ enum cover { COVER_NOTHING, COVER_ALL, COVER_STREAM, COVER_EVENT };
 struct item {		/* a call that gives work, waits, or records an event */
 	u64 begin, end; /* of a wait: to where what it covers was done */
 	u64 until;	/* the device was at work for it to here; later it is not known */
-	u64 stream, handle;
 	u32 thread, call;
-	u32 key;  /* of work */
-	u8 cover; /* of a wait: enum cover */
+	u32 key;    /* of work */
+	u32 stream; /* a number for it */
+	u8 cover;   /* of a wait: enum cover */
 	u8 work, readback, records;
 };
 
@@ -42,9 +42,12 @@ struct infer {
 	u32 n_items, cap_items, n_keys;
 	struct hb_order *event; /* 4 * item + enum what, by time */
 	u32 n_events;
-	u32 *open, n_open;	 /* items submitted and not known to be done, in order */
-	u64 *given;		 /* when those that the last wait covered were submitted */
-	u32 *done, n_done;	 /* those that the last wait was the first to cover; keys for learning */
+	u32 *open, n_open;	/* items submitted and not known to be done, in order */
+	u64 *given;		/* when those that the last wait covered were submitted */
+	u32 *done, n_done;	/* those that the last wait was the first to cover; keys for learning */
+	struct hb_map *streams; /* handle -> number */
+	u64 last_handle;	/* and its number */
+	u32 last_stream;
 	struct hb_map *recorded; /* event handle -> item that recorded it + 1 */
 	u64 *waited;		 /* by thread: end of its last event wait */
 	bool lag;		 /* event waits are for the batch before */
@@ -83,15 +86,34 @@ static u8 cover_of(const struct infer *x, const struct hb_tl_call *c)
 	return COVER_NOTHING;
 }
 
+static u32 stream_of(struct infer *x, u64 handle)
+{
+	bool fresh;
+	u64 *at;
+
+	if (x->last_stream && x->last_handle == handle)
+		return x->last_stream;
+	at = hb_map__slot(x->streams, handle, &fresh);
+	if (!at)
+		return 0; /* out of memory: all of one stream */
+	if (fresh)
+		*at = hb_map__size(x->streams);
+	x->last_handle = handle;
+	x->last_stream = (u32)*at;
+	return x->last_stream;
+}
+
+static u64 handle_of(const struct infer *x, const struct item *it)
+{
+	u32 n;
+
+	return hb_timeline__calls(x->tl, it->thread, &n)[it->call].handle;
+}
+
 static int add_item(struct infer *x, u32 thread, u32 i, const struct hb_tl_call *c)
 {
-	struct item it = {.begin = c->at.begin,
-			  .end = c->at.end,
-			  .stream = c->stream,
-			  .handle = c->handle,
-			  .thread = thread,
-			  .call = i,
-			  .key = HB_NONE};
+	struct item it = {
+	    .begin = c->at.begin, .end = c->at.end, .thread = thread, .call = i, .key = HB_NONE};
 
 	it.work = hb_call__is_work(c);
 	it.cover = cover_of(x, c);
@@ -106,6 +128,7 @@ static int add_item(struct infer *x, u32 thread, u32 i, const struct hb_tl_call 
 	it.records = c->op == HB_OP_EVENT && c->handle && has(x, c, "EventRecord");
 	if (!it.work && !it.cover && !it.records)
 		return 0;
+	it.stream = stream_of(x, c->stream);
 	if (it.work) {
 		it.key = hb_costs__key(x->costs, c);
 		if (it.key == HB_NONE)
@@ -158,7 +181,10 @@ static int order(struct infer *x)
 		x->event[x->n_events++] = (struct hb_order){.key = it->until, .item = i * 4 + NO_MORE_BUSY};
 		x->event[x->n_events++] = (struct hb_order){.key = it->end, .item = i * 4 + ENDS};
 	}
-	return hb_order__sort(x->event, x->n_events);
+	for (u32 k = 1; k < x->n_events; k++) /* one thread's are in order */
+		if (x->event[k].key < x->event[k - 1].key)
+			return hb_order__sort(x->event, x->n_events);
+	return 0;
 }
 
 /* ---- the queue ---- */
@@ -207,7 +233,7 @@ static bool covers(const struct infer *x, const struct item *w, u32 at, u32 read
 		return true;
 	if (w->cover == COVER_STREAM)
 		return o->stream == w->stream || (o->thread == w->thread && at < readback);
-	if (hb_map__get(x->recorded, w->handle, &recorded))
+	if (hb_map__get(x->recorded, handle_of(x, w), &recorded))
 		return o->thread == w->thread && o->begin <= x->item[recorded - 1].begin;
 	return o->thread == w->thread && (!x->lag || o->begin < x->waited[w->thread]);
 }
@@ -466,7 +492,7 @@ static int pass(struct infer *x, bool learning)
 		if (err)
 			break;
 		if (what == BEGINS && it->records)
-			err = hb_map__put(x->recorded, it->handle, x->event[k].item / 4 + 1);
+			err = hb_map__put(x->recorded, handle_of(x, it), x->event[k].item / 4 + 1);
 		if (what == BEGINS && it->work)
 			submit(x, x->event[k].item / 4);
 		if (what == BEGINS)
@@ -484,8 +510,10 @@ static int pass(struct infer *x, bool learning)
 int hb_busy__infer(struct hb_busy_row *r, const struct hb_timeline *tl)
 {
 	struct infer x = {.tl = tl, .row = r, .costs = hb_costs__new()};
-	int err = x.costs ? collect(&x, r->pid) : -ENOMEM;
+	int err;
 
+	x.streams = hb_map__new();
+	err = x.costs && x.streams ? collect(&x, r->pid) : -ENOMEM;
 	if (!err)
 		err = order(&x);
 	if (!err)
@@ -500,6 +528,7 @@ int hb_busy__infer(struct hb_busy_row *r, const struct hb_timeline *tl)
 		err = pass(&x, false);
 	hb_costs__free(x.costs);
 	hb_map__free(x.recorded);
+	hb_map__free(x.streams);
 	free(x.item);
 	free(x.event);
 	free(x.open);

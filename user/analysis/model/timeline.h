@@ -175,13 +175,24 @@ struct hb_use hb_timeline__use(const struct hb_timeline *tl, u32 thread, u64 beg
 /* ---- accelerator calls ---- */
 
 /* True for an outermost call that gives the device work: launch, graph launch, copy, collective. */
-bool hb_call__is_work(const struct hb_tl_call *c);
+static inline bool hb_call__is_work(const struct hb_tl_call *c)
+{
+	return (c->op == HB_OP_LAUNCH || c->op == HB_OP_GRAPH || c->op == HB_OP_COPY ||
+		c->op == HB_OP_COLLECTIVE) &&
+	       !(c->flags & HB_AFLAG_INNER) && c->at.outer == HB_NONE;
+}
 /* True for any outermost synchronisation, however short. */
-bool hb_call__is_sync(const struct hb_tl_call *c);
+static inline bool hb_call__is_sync(const struct hb_tl_call *c)
+{
+	return c->op == HB_OP_SYNC && !(c->flags & HB_AFLAG_INNER) && c->at.outer == HB_NONE;
+}
 /* True for an outermost call that waited for the device: a synchronisation of 5 us or more, or a copy to the
  * host (or of unknown direction) of 50 us or more, without the time in which its thread was runnable and had
  * no CPU. Shorter ones found it done, or did not wait. */
-bool hb_call__waited(const struct hb_tl_call *c);
+static inline bool hb_call__waited(const struct hb_tl_call *c)
+{
+	return c->waited;
+}
 /* When the device was done with what a waiting call (index) waited for, as far as its thread tells: the
  * call's end; the waking before it, when the thread then had to wait for a CPU; the begin of a preemption
  * that lasted to the end, with *sure (may be NULL) false: it may have been done any time since. */

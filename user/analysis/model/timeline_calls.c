@@ -7,34 +7,13 @@
 /* Between the waking and the return of a wait there is little to run. */
 #define RETURN_NS 100000
 
-static bool outermost(const struct hb_tl_call *c)
-{
-	return !(c->flags & HB_AFLAG_INNER) && c->at.outer == HB_NONE;
-}
-
-bool hb_call__is_work(const struct hb_tl_call *c)
-{
-	return (c->op == HB_OP_LAUNCH || c->op == HB_OP_GRAPH || c->op == HB_OP_COPY ||
-		c->op == HB_OP_COLLECTIVE) &&
-	       outermost(c);
-}
-
-bool hb_call__is_sync(const struct hb_tl_call *c)
-{
-	return c->op == HB_OP_SYNC && outermost(c);
-}
-
-bool hb_call__waited(const struct hb_tl_call *c)
-{
-	return c->waited;
-}
-
 /* What a call must last to have waited; 0: it never does. */
 static u64 least(const struct hb_tl_call *c)
 {
 	if (hb_call__is_sync(c))
 		return SYNC_WAITED_NS;
-	return c->op == HB_OP_COPY && outermost(c) && (c->copy == HB_COPY_DTOH || c->copy == HB_COPY_UNKNOWN)
+	return c->op == HB_OP_COPY && hb_call__is_work(c) &&
+		       (c->copy == HB_COPY_DTOH || c->copy == HB_COPY_UNKNOWN)
 		   ? COPY_WAITED_NS
 		   : 0;
 }

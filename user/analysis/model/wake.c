@@ -334,13 +334,30 @@ static void join_false(struct hb_wake *wk, u32 thread)
 	}
 }
 
+struct hint { /* where the last look-up ended: the next one is mostly of the same waker, a little later */
+	u32 thread, sleep;
+};
+
 /* Index of the last sleep of a thread that ended by `t`; HB_NONE. */
-static u32 last_sleep(const struct hb_wake *wk, u32 thread, u64 t)
+static u32 last_sleep(const struct hb_wake *wk, u32 thread, u64 t, struct hint *h)
 {
-	u32 n, i = hb_timeline__from(wk->tl, thread, HB_TL_SLEEP, t);
+	u32 n, i;
 	const struct hb_tl_sleep *s = hb_timeline__sleeps(wk->tl, thread, &n);
 
-	return i && s[i - 1].at.end <= t ? i - 1 : HB_NONE;
+	if (h->thread == thread && s[h->sleep].at.end <= t) {
+		for (i = h->sleep; i + 1 < n && i < h->sleep + 8 && s[i + 1].at.begin < t; i++)
+			;
+		if (i + 1 == n || s[i + 1].at.begin >= t)
+			goto found;
+	}
+	i = hb_timeline__from(wk->tl, thread, HB_TL_SLEEP, t);
+	if (!i--)
+		return HB_NONE;
+found:
+	if (s[i].at.end > t)
+		return HB_NONE;
+	*h = (struct hint){.thread = thread, .sleep = i};
+	return i;
 }
 
 static bool is_message(const struct hb_tl_sleep *s)
@@ -350,10 +367,10 @@ static bool is_message(const struct hb_tl_sleep *s)
 }
 
 /* An I/O thread sleeps on messages, and stands between a thread of its process and the other side. */
-static bool is_relay(const struct hb_wake *wk, u32 thread, const struct hb_edge *e)
+static bool is_relay(const struct hb_wake *wk, u32 thread, const struct hb_edge *e, struct hint *h)
 {
 	const struct hb_timeline *tl = wk->tl;
-	u32 n, at = e->thread == HB_NONE ? HB_NONE : last_sleep(wk, e->thread, e->at);
+	u32 n, at = e->thread == HB_NONE ? HB_NONE : last_sleep(wk, e->thread, e->at, h);
 	const struct hb_tl_sleep *s;
 	const struct hb_edge *in;
 	u32 pid;
@@ -373,9 +390,10 @@ static bool is_relay(const struct hb_wake *wk, u32 thread, const struct hb_edge 
 static void mark_relays(struct hb_wake *wk, u32 thread)
 {
 	struct thread *t = &wk->thread[thread];
+	struct hint h = {.thread = HB_NONE};
 
 	for (u32 i = 0; i < t->n; i++)
-		t->edge[i].relay = t->edge[i].by == HB_WAKE_THREAD && is_relay(wk, thread, &t->edge[i]);
+		t->edge[i].relay = t->edge[i].by == HB_WAKE_THREAD && is_relay(wk, thread, &t->edge[i], &h);
 }
 
 struct hb_wake *hb_wake__build(const struct hb_timeline *tl, struct hb_error *e)
