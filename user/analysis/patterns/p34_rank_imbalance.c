@@ -7,7 +7,7 @@ HB_PATTERN(p34_rank_imbalance) = {
     .layer = "comm",
     .title = "load imbalance between ranks",
     .rank = HB_RANK_OWN,
-    .needs = HB_NEED_DEVICE | HB_NEED_RANKS,
+    .needs = HB_NEED_DEVICE | HB_NEED_RANK_DEVICES,
     .rule = "per step the largest over the mean time of grouped GEMM or attention across ranks is 1.2 or "
 	    "more over 50 steps, or so are tokens per rank",
     .fix = "rebalance experts, route data-parallel requests by load",

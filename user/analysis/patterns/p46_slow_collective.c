@@ -7,7 +7,7 @@ HB_PATTERN(p46_slow_collective) = {
     .layer = "comm",
     .title = "collective slow for its size",
     .rank = HB_RANK_OWN,
-    .needs = HB_NEED_DEVICE | HB_NEED_RANKS | HB_NEED_NET,
+    .needs = HB_NEED_DEVICE | HB_NEED_RANK_DEVICES | HB_NEED_NET,
     .rule = "a collective's shortest duration over ranks is far above its bytes over the link, or its proxy "
 	    "thread sleeps on a socket",
     .fix = "transport, topology",

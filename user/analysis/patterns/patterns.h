@@ -83,6 +83,7 @@ const char *hb_rank__name(enum hb_rank r);
 	N(MODULE, "loads of device modules")                                                                 \
 	N(STREAM_FLAGS, "flags of streams")                                                                  \
 	N(SEQUENCE, "sequence numbers of collectives")                                                       \
+	N(RANK_DEVICES, "device records of every rank")                                                      \
 	N(NET, "network transport counters")
 #define HB_NEED_NUMBER(name, text) HB_NEED_N_##name,
 enum { HB_NEEDS(HB_NEED_NUMBER) HB_NEED_COUNT };
