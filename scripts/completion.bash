@@ -13,7 +13,7 @@ _herschel_bpf()
 	case ${COMP_WORDS[1]} in
 	probes | plan) # these have commands of their own, with their own options
 		if [ "$COMP_CWORD" = 2 ]; then
-			words=$("$tool" "${COMP_WORDS[1]}" ${verb:+"$verb"} --help 2>/dev/null | sed -n 's/^  \([a-z][a-z-]*\) .*/\1/p')
+			words=$("$tool" "${COMP_WORDS[1]}" --help 2>/dev/null | sed -n 's/^  \([a-z][a-z-]*\) .*/\1/p')
 			mapfile -t COMPREPLY < <(compgen -W "$words --help" -- "$cur")
 			return
 		fi
@@ -24,7 +24,7 @@ _herschel_bpf()
 	-p) mapfile -t COMPREPLY < <(compgen -W "$(cd /proc && echo [0-9]*)" -- "$cur") && return ;;
 	esac
 	if [[ $cur == -* ]]; then
-		words=$("$tool" "${COMP_WORDS[1]}" --help 2>/dev/null | grep -oE -- '(^|[ ,])--?[a-zA-Z][a-z-]*' | tr -d ' ,')
+		words=$("$tool" "${COMP_WORDS[1]}" ${verb:+"$verb"} --help 2>/dev/null | grep -oE -- '(^|[ ,])--?[a-zA-Z][a-z-]*' | tr -d ' ,')
 		mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
 	else
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "analysis/model/device.h"
+#include "analysis/model/host.h"
 #include "analysis/report/analyze.h"
 #include "bench.h"
 #include "made_window.h"
@@ -94,13 +94,14 @@ static int make(const char *path, u64 n, struct hb_error *e)
 
 /* ---- the readers, in turn ---- */
 
-enum reader { READ, MODEL, DEVICES, ANALYZE, READERS };
-static const char *const names[READERS] = {"read only", "model", "devices", "analyze --json"};
+enum reader { READ, MODEL, DEVICES, HOST, ANALYZE, READERS };
+static const char *const names[READERS] = {"read only", "model", "devices", "host", "analyze --json"};
 
 static int read_with(enum reader reader, struct hb_window *w, FILE *null, struct hb_error *e)
 {
 	struct hb_analysis *a;
 	struct hb_devices *d;
+	struct hb_host *h;
 	struct hb_record r;
 	u64 sum = 0;
 	int rc;
@@ -117,6 +118,11 @@ static int read_with(enum reader reader, struct hb_window *w, FILE *null, struct
 		d = hb_devices__build(w, NULL, e);
 		rc = d ? 0 : -1;
 		hb_devices__free(d);
+		return rc;
+	case HOST:
+		h = hb_host__build(w, NULL, e);
+		rc = h ? 0 : -1;
+		hb_host__free(h);
 		return rc;
 	default:
 		a = hb_analysis__new(w, NULL, e);

@@ -286,8 +286,9 @@ static int approve(int argc, char **argv)
 	p = hb_planfile__read(a.file, NULL, &a.error);
 	if (p && check_options(p, &a.error) == 0 && hb_planfile__approve(p, &by, &a.error) == 0 &&
 	    hb_planfile__write(p, a.file, true, &a.error) == 0)
-		printf("approved by %s%s: herschel-bpf trace --plan %s\n", p->approval.by,
-		       a.key ? ", signed" : ", on this machine until its next start", a.file);
+		printf("approved by %s%s: sha256 %s\nnow: herschel-bpf trace --plan %s\n", p->approval.by,
+		       a.key ? ", signed" : ", on this machine until its next start", p->approval.plan,
+		       a.file);
 	hb_planfile__free(p);
 	return a.error.err ? hb_cli__fail(&a.error) : HB_EXIT_OK;
 }

@@ -95,7 +95,7 @@ int hb_dist__grouped(const uint32_t *group, const uint64_t *value, size_t n, str
 		     uint32_t n_groups)
 {
 	size_t *begin = calloc((size_t)n_groups + 1, sizeof(*begin));
-	uint64_t *sorted = malloc((n ? n : 1) * sizeof(*sorted));
+	uint64_t *sorted = calloc(n ? n : 1, sizeof(*sorted));
 	int rc = begin && sorted ? 0 : -ENOMEM;
 
 	for (size_t i = 0; !rc && i < n; i++)

@@ -183,12 +183,13 @@ void hb_analysis__print_findings(const struct hb_analysis *a, FILE *out, unsigne
 {
 	struct text t = {.a = a, .out = out, .width = width};
 	const struct hb_finding *f;
-	u32 shown = 0, more = 0;
+	u32 shown = 0, more = 0, open = 0;
 
 	fprintf(out, "\nFindings, what costs most first\n");
 	for (u32 i = 0; (f = hb_findings__at(a->f, i)); i++) {
 		if (f->cause)
 			continue; /* told with its cause */
+		open += f->confidence != HB_CONFIDENCE_HIGH && f->pattern->record;
 		if (rows && shown >= rows)
 			more++;
 		else
@@ -198,6 +199,9 @@ void hb_analysis__print_findings(const struct hb_analysis *a, FILE *out, unsigne
 		fprintf(out, "  none: nothing that was looked for costs enough to be worth a change\n");
 	if (more)
 		fprintf(out, "\n  ... and %u more (--rows 0 shows all)\n", more);
+	if (open)
+		fprintf(out, "\n  of %u a further window would tell more: --plan-out PLAN says what to record\n",
+			open);
 }
 
 /* Those that need the same are told together. */
