@@ -393,23 +393,36 @@ static bool plain(const struct hb_llm *m)
 	return !m->kv_rank && m->head_dim && m->weight;
 }
 
+/* 1: what the configuration makes expect of a family is what there is. */
+static int try_family(struct step *x, enum roof_family family)
+{
+	struct plan p = {0};
+
+	gather(x, family);
+	if (family == ROOF_EXPERTS)
+		experts(&p, x);
+	else if (family == ROOF_ATTENTION)
+		attentions(&p, x);
+	else
+		states(&p, x, family == ROOF_SSD);
+	return try(x, &p);
+}
+
+/* Without the kernels of its experts a model that has some is not the one that ran, or is not recognised: then products
+ * could be taken for each other. */
 static int look_at(struct step *x)
 {
-	static const enum roof_family by[] = {ROOF_EXPERTS, ROOF_ATTENTION, ROOF_DELTANET, ROOF_SSD};
-	int rc = plain(x->m) ? try_products(x) : 0, fits = rc > 0;
+	static const enum roof_family others[] = {ROOF_ATTENTION, ROOF_DELTANET, ROOF_SSD};
+	int rc = x->m->experts ? try_family(x, ROOF_EXPERTS) : 1;
+	bool fits = rc > 0 && x->m->experts, go = rc > 0;
 
-	for (size_t i = 0; rc >= 0 && i < sizeof(by) / sizeof(*by); i++) {
-		struct plan p = {0};
-
-		gather(x, by[i]);
-		if (by[i] == ROOF_EXPERTS)
-			experts(&p, x);
-		else if (by[i] == ROOF_ATTENTION)
-			attentions(&p, x);
-		else
-			states(&p, x, by[i] == ROOF_SSD);
-		rc = try(x, &p);
-		fits |= rc > 0;
+	if (go && plain(x->m)) {
+		rc = try_products(x);
+		fits = fits || rc > 0;
+	}
+	for (size_t i = 0; go && rc >= 0 && i < sizeof(others) / sizeof(*others); i++) {
+		rc = try_family(x, others[i]);
+		fits = fits || rc > 0;
 	}
 	x->r->counts.planned += rc >= 0 && fits;
 	x->r->counts.unplanned += rc >= 0 && !fits;
