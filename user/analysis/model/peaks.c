@@ -83,17 +83,18 @@ static unsigned stars_in(const char *s)
 	return n;
 }
 
-/* "989.4": digits, and a part behind a point. */
+/* "989.4": digits, and a part behind a point. One division, so that it is the number that was written. */
 static bool number_of(const char *s, double *v)
 {
-	double unit = 1;
+	double whole = 0, unit = 1;
 	unsigned digits = 0;
 
-	for (*v = 0; *s >= '0' && *s <= '9'; s++, digits++)
-		*v = *v * 10 + (*s - '0');
+	for (; *s >= '0' && *s <= '9'; s++, digits++)
+		whole = whole * 10 + (*s - '0');
 	if (*s == '.')
-		for (s++; *s >= '0' && *s <= '9'; s++, digits++)
-			*v += (*s - '0') * (unit /= 10);
+		for (s++; *s >= '0' && *s <= '9'; s++, digits++, unit *= 10)
+			whole = whole * 10 + (*s - '0');
+	*v = whole / unit;
 	return !*s && digits && digits <= 15 && *v > 0 && *v <= 1e9;
 }
 

@@ -408,8 +408,8 @@ static int try_family(struct step *x, enum roof_family family)
 	return try(x, &p);
 }
 
-/* Without the kernels of its experts a model that has some is not the one that ran, or is not recognised: then products
- * could be taken for each other. */
+/* Without the kernels of its experts a model that has some is not the one that ran, or is not recognised:
+ * then products could be taken for each other. */
 static int look_at(struct step *x)
 {
 	static const enum roof_family others[] = {ROOF_ATTENTION, ROOF_DELTANET, ROOF_SSD};

@@ -75,17 +75,21 @@ bool hb_roof__step(const char *name, struct hb_roof_step *s)
 
 static double at_most(double v, double most)
 {
-	return most > 0 && v > most ? most : v;
+	return v > most ? most : v;
 }
 
-/* The lengths of single sequences are not known: what all of them would read if each had the window full, if
- * that is less. */
+/* Keys that are read, at most: those in the window of a sequence's last query, and of each query before it
+ * one more. The lengths of single sequences are not known: as if each had the window full, if that is less
+ * than what all of them have. */
 static void add(struct hb_roof_in *in, const struct hb_roof_part *p, double window)
 {
+	double earlier = p->q > p->seqs ? p->q - p->seqs : 0;
+	bool all = !(window > 0);
+
 	in->size[HB_ROOF_Q] += p->q;
-	in->size[HB_ROOF_KV] += at_most(p->kv, window * p->seqs + (p->q - p->seqs > 0 ? p->q - p->seqs : 0));
-	in->size[HB_ROOF_PAIRS] += at_most(p->pairs, window * p->q);
-	in->size[HB_ROOF_SELF] += at_most(p->self, window * p->q);
+	in->size[HB_ROOF_KV] += all ? p->kv : at_most(p->kv, window * p->seqs + earlier);
+	in->size[HB_ROOF_PAIRS] += all ? p->pairs : at_most(p->pairs, window * p->q);
+	in->size[HB_ROOF_SELF] += all ? p->self : at_most(p->self, window * p->q);
 }
 
 bool hb_roof__step_attention(const struct hb_roof_step *s, double window, struct hb_roof_in *in)
