@@ -326,9 +326,10 @@ static bool alike(const struct step *x, const struct plan *p)
 	return same * 4 >= n * 3;
 }
 
+/* 1: there are rows of it. A part whose sizes are not all known has none. */
 static int take(const struct step *x, const struct plan *p)
 {
-	int rc = 0;
+	int rc = 0, any = 0;
 
 	for (u32 i = 0; !rc && i < p->n; i++) {
 		const struct slot *s = &p->slot[i];
@@ -344,19 +345,18 @@ static int take(const struct step *x, const struct plan *p)
 		rc = hb_roof__count(x->r, &row, &x->unit[i].work);
 		for (u32 k = 0; k < x->unit[i].n; k++)
 			x->r->done[x->v->index][x->op[x->unit[i].first + k]] = 1;
+		any = 1;
 	}
-	return rc;
+	return rc ? rc : any;
 }
 
-/* 1: the plan fits. */
+/* 1: the plan fits, and says something. */
 static int try(struct step *x, struct plan *p)
 {
 	int rc = p->oom ? -ENOMEM : 0;
 
-	if (!rc && p->n && p->n == x->n_units && alike(x, p)) {
+	if (!rc && p->n && p->n == x->n_units && alike(x, p))
 		rc = take(x, p);
-		rc = rc ? rc : 1;
-	}
 	free(p->slot);
 	return rc;
 }
