@@ -6,8 +6,10 @@ import csv
 import gzip
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -205,6 +207,19 @@ def test_the_window_is_one_like_others(tool):
     assert calls["cudaLaunchKernel"] == 34 and calls["cuLaunchKernel"] == 22
     text = tool.run("report", path, code=OK).out
     assert "aten::addmm" in text and "cudaLaunchKernel" in text
+
+
+def test_interrupted_it_leaves_nothing(tool):
+    """Its input never ends; a part of the window is there when the signal comes, or not yet."""
+    out = os.path.join(tool.folder, "w.hbw")
+    done = subprocess.Popen([paths.TOOL, "import", "-", "-o", out], stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    done.stdin.write(b'{"traceEvents":[')
+    done.stdin.flush()
+    time.sleep(0.5)
+    done.terminate()
+    assert done.wait(20) == -signal.SIGTERM
+    done.stdin.close()
+    assert not [f for f in os.listdir(tool.folder) if f.startswith("w.hbw")]
 
 
 def test_words_and_codes(tool):

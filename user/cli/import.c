@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* `herschel-bpf import TRACE.json -o FILE.hbw`: another profiler's trace as a window. */
 #include <errno.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "analysis/import/import.h"
 #include "base/text.h"
@@ -61,25 +64,75 @@ static const struct argp argp = {
 	   "input. Needs no root.\vWhat becomes what, and what is left out: docs/import.md.",
 };
 
+/* ---- an import that is interrupted leaves no half window: the trace is still there ---- */
+
+static const char *volatile unfinished;
+
+static void on_signal(int sig)
+{
+	if (unfinished)
+		unlink(unfinished);
+	signal(sig, SIG_DFL);
+	raise(sig);
+}
+
+static void catch_signals(void)
+{
+	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+	struct sigaction a = {.sa_handler = on_signal};
+
+	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
+		sigaction(signals[i], &a, NULL);
+}
+
+/* A .part that is there before is somebody's: the import says so at once, and it is not touched. */
+static int import(const struct args *a, struct hb_import_stats *s, struct hb_error *e)
+{
+	struct hb_import_opts o = {.path = a->file, .output = a->output, .force = a->force};
+	char *part = NULL;
+	int err;
+
+	if (asprintf(&part, "%s.part", a->output) < 0)
+		return hb_error__nomem(e, "a file name");
+	if (access(part, F_OK) != 0) {
+		unfinished = part;
+		catch_signals();
+	}
+	err = hb_import__run(&o, s, e);
+	unfinished = NULL;
+	free(part);
+	return err;
+}
+
 static void say(const struct args *a, const struct hb_import_stats *s)
 {
-	char rows[32], bytes[32], span[32], calls[32], ops[32], python[32];
+	const struct {
+		const char *what;
+		u64 n;
+	} parts[] = {{"calls", s->calls},
+		     {"kernels", s->device[HB_DEVKIND_KERNEL]},
+		     {"copies", s->device[HB_DEVKIND_MEMCPY]},
+		     {"memsets", s->device[HB_DEVKIND_MEMSET]},
+		     {"syncs", s->device[HB_DEVKIND_SYNC]},
+		     {"operators and annotations", s->ops},
+		     {"Python functions", s->python}};
+	char n[32], bytes[32], span[32];
+	const char *before = "; ";
 
-	printf("%s: %s rows, %s\n", a->file, hb_text__count(rows, sizeof(rows), s->rows),
+	printf("%s: %s rows, %s\n", a->file, hb_text__count(n, sizeof(n), s->rows),
 	       hb_text__bytes(bytes, sizeof(bytes), s->bytes));
-	printf(
-	    "%s: %s; %s calls, %llu kernels, %llu copies, %llu memsets, %llu syncs, %s operators and "
-	    "annotations, "
-	    "%s Python calls\n",
-	    a->output, hb_text__ns(span, sizeof(span), s->end_ns - s->start_ns),
-	    hb_text__count(calls, sizeof(calls), s->calls), (unsigned long long)s->device[HB_DEVKIND_KERNEL],
-	    (unsigned long long)s->device[HB_DEVKIND_MEMCPY],
-	    (unsigned long long)s->device[HB_DEVKIND_MEMSET], (unsigned long long)s->device[HB_DEVKIND_SYNC],
-	    hb_text__count(ops, sizeof(ops), s->ops), hb_text__count(python, sizeof(python), s->python));
+	printf("%s: %s", a->output, hb_text__ns(span, sizeof(span), s->end_ns - s->start_ns));
+	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
+		if (!parts[i].n)
+			continue;
+		printf("%s%s %s", before, parts[i].what, hb_text__count(n, sizeof(n), parts[i].n));
+		before = ", ";
+	}
+	putchar('\n');
 	if (s->cut)
 		hb_warn("%s is cut off: what came before is in the window", a->file);
 	if (s->odd)
-		hb_warn("%llu rows are odd; `herschel-bpf report %s` says how", (unsigned long long)s->odd,
+		hb_warn("odd rows: %llu; `herschel-bpf report %s` says how", (unsigned long long)s->odd,
 			a->output);
 }
 
@@ -87,14 +140,12 @@ static int run(int argc, char **argv)
 {
 	struct args a = {0};
 	struct hb_import_stats s;
-	struct hb_import_opts o;
 	int rc = hb_cli__parse(&argp, argc, argv, &a, &a.error);
 
 	if (rc != HB_CLI_GO)
 		return rc;
 	hb_quiet(a.quiet);
-	o = (struct hb_import_opts){.path = a.file, .output = a.output, .force = a.force};
-	if (hb_import__run(&o, &s, &a.error))
+	if (import(&a, &s, &a.error))
 		return hb_cli__fail(&a.error);
 	say(&a, &s);
 	return HB_EXIT_OK;

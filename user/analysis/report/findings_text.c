@@ -200,7 +200,8 @@ void hb_analysis__print_findings(const struct hb_analysis *a, FILE *out, unsigne
 	if (more)
 		fprintf(out, "\n  ... and %u more (--rows 0 shows all)\n", more);
 	if (open)
-		fprintf(out, "\n  of %u a further window would tell more: --plan-out PLAN says what to record\n",
+		fprintf(out,
+			"\n  of %u a further window would tell more: --plan-out PLAN says what to record\n",
 			open);
 }
 
