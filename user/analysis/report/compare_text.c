@@ -140,6 +140,21 @@ static void found_cell(struct hb_table *t, const struct hb_compare *c, const str
 		hb_table__cell(t, x->un[k] ? "not checked" : "not found");
 }
 
+static void judgement_cell(struct hb_table *t, const struct hb_compare *c, const struct hb_found *x)
+{
+	const char *where = x->f[0] && x->f[1] ? "" : x->f[0] ? "in A only: " : "in B only: ";
+	u64 count = (x->f[0] ? x->f[0]->count : 0) + (x->f[1] ? x->f[1]->count : 0);
+	u8 is = x->pair >= 0 ? c->pair[x->pair].number[HB_METRIC_TIME].change : HB_CHANGES;
+
+	if (is == HB_CHANGES)
+		hb_table__cell(t, "%sexposes no time", where);
+	else if (is == HB_CHANGE_CHANCE && count < HB_COMPARE_FEW)
+		hb_table__cell(t, "%swithin noise, being rare (%llu times)", where,
+			       (unsigned long long)count);
+	else
+		hb_table__cell(t, "%s%s", where, hb_change__name(is));
+}
+
 static int print_findings(const struct hb_compare *c, FILE *out, unsigned width)
 {
 	struct hb_table *t = hb_table__new("findings~|A|B|is");
@@ -156,12 +171,7 @@ static int print_findings(const struct hb_compare *c, FILE *out, unsigned width)
 		hb_table__cell(t, "%s %s", p->id, p->title);
 		found_cell(t, c, x, 0);
 		found_cell(t, c, x, 1);
-		hb_table__cell(t, "%s%s",
-			       x->f[0] && x->f[1] ? ""
-			       : x->f[0]	  ? "in A only: "
-						  : "in B only: ",
-			       x->pair >= 0 ? hb_change__name(c->pair[x->pair].number[HB_METRIC_TIME].change)
-					    : "exposes no time");
+		judgement_cell(t, c, x);
 	}
 	return hb_table__print(t, out, width);
 }
