@@ -6,12 +6,14 @@
 #include "analysis/patterns/pattern.h"
 #include "base/text.h"
 
-enum { COPIES, CALL, SPEED, SHARE };
+enum { COPIES, CALL, BYTES, SPEED, SHARE };
 
 static const struct hb_param params[] = {
     [COPIES] = {"copies", HB_UNIT_COUNT, 10, "such copies in the window"},
     [CALL] = {"call", HB_UNIT_NS, 50000,
 	      "without device records: an asynchronous copy whose call takes so long counts as one"},
+    [BYTES] = {"bytes", HB_UNIT_BYTES, 65537,
+	       "and copies at least so much: smaller ones are read-backs (P02)"},
     [SPEED] = {"speed", HB_UNIT_RATE, 12000000000,
 	       "and copies fewer bytes a second than this: pinned memory is faster"},
     [SHARE] = {"blocked_share", HB_UNIT_SHARE, 10000, "time inside their calls, as a part of the steps"},
@@ -83,7 +85,8 @@ static bool slow_call(const struct hb_look *l, const struct hb_tl_call *c, u32 t
 	struct hb_use use;
 
 	if (c->op != HB_OP_COPY || (c->copy != HB_COPY_DTOH && c->copy != HB_COPY_HTOD) ||
-	    c->at.end - c->at.begin < least || !strstr(hb_scene__call_name(s, c), "Async"))
+	    c->at.end - c->at.begin < least || c->bytes < hb_look__param(l, BYTES) ||
+	    !strstr(hb_scene__call_name(s, c), "Async"))
 		return false;
 	use = hb_timeline__use(s->tl, thread, c->at.begin, c->at.end);
 	use.running += use.slept; /* not for want of a CPU */

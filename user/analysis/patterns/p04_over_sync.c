@@ -33,6 +33,7 @@ static int look_at(struct hb_look *l, const struct hb_series *p)
 	err = hb_syncs__find(l->s, p, &rule, &v);
 	if (err)
 		return err;
+	hb_syncs__leave_one(l->s, p, &v);
 	for (u32 i = 0; i < v.n; i++)
 		exposed += hb_scene__likely(l->s, p->dispatch, v.v[i].call->at.end, v.v[i].next);
 	hb_look__subject(l);

@@ -49,17 +49,20 @@ static u32 wait_of(const struct hb_tl_call *c, u32 i, u32 end, u64 wait)
 	return HB_NONE;
 }
 
-/* The next work after a read-back that ends its step, when its own code says that it is an implicit one; 0
- * else. */
+/* The next work in whatever step; 0 none. */
+static u64 next_work(const struct hb_scene *s, const struct hb_series *p, const struct hb_tl_call *wait)
+{
+	u64 at = hb_scene__next_work_at(s, p->dispatch, wait->at.end);
+
+	return at < s->end ? at : 0;
+}
+
+/* The same after a read-back that ends its step, when its own code says that it is an implicit one; 0 else.
+ */
 static u64 next_after(const struct hb_scene *s, const struct hb_series *p, const struct hb_tl_call *copy,
 		      const struct hb_tl_call *wait)
 {
-	u64 at;
-
-	if (!hb_scene__frame(s, p->pid, copy->at.stack, implicit))
-		return 0;
-	at = hb_scene__next_work_at(s, p->dispatch, wait->at.end);
-	return at < s->end ? at : 0;
+	return hb_scene__frame(s, p->pid, copy->at.stack, implicit) ? next_work(s, p, wait) : 0;
 }
 
 static void one_step(const struct hb_scene *s, const struct hb_series *p, const struct hb_tl_call *c,
@@ -85,6 +88,10 @@ static void one_step(const struct hb_scene *s, const struct hb_series *p, const 
 			next = next_after(s, p, &c[i], &c[at]);
 			ends = true;
 		}
+		if (at != HB_NONE && !next && r->want == HB_SYNC_PLAIN && p->source == HB_STEPS_SYNC) {
+			next = next_work(s, p, &c[at]);
+			ends = true;
+		}
 		if (!next)
 			continue;
 		out->v[out->n++] = (struct hb_sync){
@@ -108,6 +115,40 @@ int hb_syncs__find(const struct hb_scene *s, const struct hb_series *p, const st
 		if (p->step[i].call + p->step[i].n_calls <= n)
 			one_step(s, p, c, &p->step[i], r, out);
 	return 0;
+}
+
+static bool same_site(const struct hb_sync *a, const struct hb_sync *b)
+{
+	return a->call->probe == b->call->probe && a->call->at.stack == b->call->at.stack;
+}
+
+void hb_syncs__leave_one(const struct hb_scene *s, const struct hb_series *p, struct hb_syncs *v)
+{
+	u64 least = UINT64_MAX;
+	struct hb_sync cheapest = {0};
+	u32 to = 0;
+
+	if (p->source != HB_STEPS_SYNC)
+		return;
+	for (u32 i = 0; i < v->n && i < 64; i++) { /* sites come in turns: all are among the first */
+		u64 sum = 0;
+
+		for (u32 k = 0; k < v->n; k++)
+			if (same_site(&v->v[i], &v->v[k]))
+				sum += hb_scene__likely(s, p->dispatch, v->v[k].call->at.end, v->v[k].next);
+		if (sum < least) {
+			least = sum;
+			cheapest = v->v[i];
+		}
+	}
+	v->whole = 0;
+	for (u32 i = 0; i < v->n; i++) {
+		if (same_site(&v->v[i], &cheapest))
+			continue;
+		v->v[to++] = v->v[i];
+		v->whole += v->v[i].whole;
+	}
+	v->n = to;
 }
 
 void hb_syncs__free(struct hb_syncs *v)
