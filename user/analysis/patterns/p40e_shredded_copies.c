@@ -17,6 +17,7 @@ static int look_at(struct hb_look *l, const struct hb_series *p)
 {
 	u32 n;
 	const struct hb_tl_call *c = hb_timeline__calls(l->s->tl, p->dispatch, &n);
+	const struct hb_sets *idle = hb_scene__exposed(l->s, p->dispatch);
 	u64 copies = 0, bytes = 0;
 	struct hb_draft *d;
 	char who[64], size[32];
@@ -45,7 +46,7 @@ static int look_at(struct hb_look *l, const struct hb_series *p)
 				    .stack = c[i].at.stack};
 
 		if (c[i].op == HB_OP_COPY && k.end > k.begin)
-			err = hb_draft__add(d, &k);
+			err = hb_draft__add_idle(d, &k, &idle->sure, &idle->maybe);
 	}
 	return err;
 }
