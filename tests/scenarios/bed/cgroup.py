@@ -4,7 +4,7 @@ import contextlib
 import os
 import time
 
-QUOTA_US, PERIOD_US = 20000, 100000
+QUOTA_US, PERIOD_US = 40000, 100000
 V1 = ("/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct")
 V2 = "/sys/fs/cgroup"
 
@@ -46,8 +46,10 @@ def quota(side):
         if version == 1:
             _write(folder, "cpu.cfs_period_us", str(PERIOD_US))
             _write(folder, "cpu.cfs_quota_us", str(QUOTA_US))
+            _write(folder, "cpu.shares", "262144")  # what else runs on the machine is not part of the scenario
         else:
             _write(folder, "cpu.max", f"{QUOTA_US} {PERIOD_US}")
+            _write(folder, "cpu.weight", "10000")
         os.environ["HB_CGROUP"] = folder
         yield folder
     finally:

@@ -115,11 +115,16 @@ def pool_batched(twin, cause):
 # ---- exceptions as a way of saying no ----
 
 def exceptions(cause):
-    raised = sum(r["raised"] * (r["end"] - r["begin"]) / (r["end"] - r["begin"]) for r in cause.truth.rows("cause") if r["whole"])
+    raised = sum(r["raised"] for r in cause.truth.rows("cause") if r["whole"])
     seen = [r for r in cause.window.of("py.exception") if r["exception"] == "NotCached"]
     near(sum(r["count"] for r in seen), raised, "exceptions", 0.02)
     assert {r["function"].split(".")[-1] for r in seen} == {"find"}
     assert exposed_share(cause) > 0.05
+
+
+def exceptions_exposed(truth):
+    """The device has nothing to do while the cache is asked."""
+    return sum(r["spent"] for r in truth.rows("cause") if r["whole"])
 
 
 def exceptions_asked(twin, cause):
@@ -155,7 +160,7 @@ def readback_later(twin, cause):
 def pageable(cause):
     copies = calls(cause, "cudaMemcpyAsync", "cause")
     near(sum(r["dur"] for r in copies), spans.total(cause.truth.spans("cause")), "time in the copies")
-    assert {(r["bytes"], r["kind"]) for r in copies} == {(4 << 20, "DtoH")}
+    assert {(r["bytes"], r["kind"]) for r in copies} == {(256 << 10, "DtoH")}
     assert without_kernels(cause.truth) > 0.15 * cause.truth.length
     stacks_name(copies, "snapshot")
 
@@ -203,6 +208,11 @@ def fsync(cause):
     stacks_name(waits, "append")
     assert all("journal.log" in str(r.get("args", "")) + str(r.get("chan", "")) for r in waits[:10]), waits[0]
     assert exposed_share(cause) > 0.05
+
+
+def fsync_exposed(truth):
+    """Time blocked: what the call computes on the CPU is no wait."""
+    return spans.total(truth.exposed()) - sum(r["cpu"] for r in truth.rows("cause"))
 
 
 def fsync_aside(twin, cause):
@@ -320,3 +330,65 @@ def even_ranks(twin, cause):
     late = sorted(map(abs, late_launches(twin)))
     assert late[len(late) // 2] < 2 * MS
     assert spans.total(twin.truth.starved()) < 0.1 * twin.truth.length
+
+
+# ---- what an engine's fields say ----
+
+STATE = {"waiting": "waiting:len", "running": "running:len", "free": "free_blocks", "limit": "max_num_seqs", "blocks": "num_blocks",
+         "preemptions": "num_preemptions"}
+FIELDS = ("--py-hook", "eval_frame",
+          *(x for path in STATE.values() for x in ("--field", f"*:EngineCore.step self.scheduler.{path}")))
+
+
+def readings(recording, name):
+    """[(when, value)] of one field."""
+    asked = f"*:EngineCore.step self.scheduler.{STATE[name]}"
+    mine = recording.window.of("py.field", field=asked)
+    return sorted((r["ts"], r["value"]) for r in mine if "value" in r and not r.get("late"))
+
+
+def fields_are_true(recording):
+    """What was read in each step is what the engine noted as it began; returns its steps."""
+    steps = recording.truth.rows("step")
+    begins = [r["begin"] for r in steps]
+    for name in ("waiting", "running", "free", "preemptions"):
+        compared = 0
+        for when, value in readings(recording, name):
+            i = bisect.bisect(begins, when) - 1
+            if i >= 0 and steps[i]["whole"]:
+                assert steps[i][name] == value, (name, when, value, steps[i])
+                compared += 1
+        assert compared > 0.9 * len(steps), (name, compared, len(steps))
+    return steps
+
+
+def preemption(cause):
+    fields_are_true(cause)
+    counted = [value for _, value in readings(cause, "preemptions")]
+    near(counted[-1] - counted[0], len(cause.truth.rows("preempt")), "preemptions")
+    assert counted[-1] - counted[0] > 10 * cause.truth.length / 1e9
+
+
+def preemptions(truth):
+    return len(truth.rows("preempt"))
+
+
+def no_preemption(twin, cause):
+    fields_are_true(twin)
+    assert not twin.truth.rows("preempt")
+
+
+def small_batch(cause):
+    steps = fields_are_true(cause)
+    held = [r for r in steps if r["waiting"] and r["free"] > 500]
+    assert len(held) > 0.9 * len(steps) and {value for _, value in readings(cause, "limit")} == {4}
+
+
+def batch_for_all(twin, cause):
+    held = [r for r in fields_are_true(twin) if r["waiting"] > 4]
+    assert len(held) < 0.05 * len(twin.truth.rows("step")), "all but those of the first step are let in at once"
+
+
+def waiting_time(truth):
+    """Time in which requests waited though there was room for them."""
+    return spans.total([(r["begin"], r["end"]) for r in truth.rows("step") if r["waiting"]])

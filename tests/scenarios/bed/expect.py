@@ -62,10 +62,12 @@ def hidden(recording, kind="cause"):
 
 # ---- findings: fields of docs/analyze-json.md ----
 
-def exposed_range(finding):
-    if "exposed_ns" in finding:
-        return finding["exposed_ns"], finding["exposed_ns"]
-    return finding["exposed_min_ns"], finding["exposed_max_ns"]
+def amount(finding, judge):
+    """(least, most, what is said first): exposed time is a range where the device's activity was not recorded."""
+    if judge == "exposed" and "exposed_ns" not in finding:
+        return finding["exposed_min_ns"], finding["exposed_max_ns"], finding["exposed_likely_ns"]
+    value = finding["exposed_ns" if judge == "exposed" else judge]
+    return value, value, value
 
 
 def numbers(value):
@@ -83,10 +85,10 @@ def named_first(recording, scenario):
     ids = [f["id"] for f in found]
     assert ids, f"no finding, expected {scenario.patterns}"
     assert ids[0] in scenario.patterns, f"expected {scenario.patterns} first, got {ids}"
-    low, high = exposed_range(found[0])
-    true = scenario.exposed_ns(recording.truth)
-    assert low <= true * (1 + TOLERANCE) and high >= true * (1 - TOLERANCE), \
-        f"{ids[0]}: exposed {low:,} to {high:,} ns, the truth is {true:,}"
+    low, high, likely = amount(found[0], scenario.judge)
+    true = scenario.true_amount(recording.truth)
+    assert low <= true * (1 + TOLERANCE) and high >= true * (1 - TOLERANCE) and abs(likely - true) <= TOLERANCE * true, \
+        f"{ids[0]}: {scenario.judge} {likely:,} ({low:,} to {high:,}), the truth is {true:,}"
     if scenario.blamed:
         tids = {recording.truth.thread(role).tid for role in scenario.blamed}
         said = numbers([found[0].get(k) for k in ("waker", "holder", "instances", "process")])

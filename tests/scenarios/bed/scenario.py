@@ -21,16 +21,18 @@ class Scenario:
     trace: tuple = ()  # further arguments of `trace`
     costs: str = ""  # further rows of HB_SIM_COSTS
     env: dict = dataclasses.field(default_factory=dict)
-    exposed: object = None  # exposed(truth): ns; default: that of the spans "cause"
+    judge: str = "exposed"  # what of the finding is compared with the truth: exposed (a range), delay_ns or count
+    amount: object = None  # amount(truth): how much that is; default: exposed time of the spans "cause"
     blamed: tuple = ()  # roles of threads of which the finding must name one: waker or holder
     around: object = contextlib.nullcontext  # around(side): context in which it runs
     impossible: object = None  # impossible(): why it cannot be planted here, or None
+    fair: bool = False  # its threads compete for CPUs
     pending: str = ""  # why `analyze` cannot name it yet
 
     def __str__(self):
         return self.name
 
-    def exposed_ns(self, truth):
-        if self.exposed:
-            return self.exposed(truth)
+    def true_amount(self, truth):
+        if self.amount:
+            return self.amount(truth)
         return sum(b - a for a, b in truth.exposed("cause"))

@@ -13,8 +13,8 @@
 #include <sys/resource.h>
 #include "planted.h"
 
-#define WORK_NS 1000000
-#define KERNELS 20
+#define WORK_NS 300000
+#define KERNELS 4
 
 /* How long this thread has been ready to run without running, as the kernel counts. */
 static uint64_t waited_for_cpu(void)
@@ -118,7 +118,7 @@ int main(int argc, char **argv)
 		join(getenv("HB_CGROUP"));
 	planted_begin();
 	planted_thread("dispatch");
-	device_open("layer_100us");
+	device_open("layer_1ms");
 	company(argc, argv);
 	puts("ready");
 	fflush(stdout);

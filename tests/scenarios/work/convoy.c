@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Six threads take turns at one lock, which five of them keep while they wait for something slow; the one
+ * Eight threads take turns at one lock, which seven of them keep while they wait for something slow; the one
  *that launches needs it for a moment in each step.
  *	--sharded	each has a lock of its own
  */
 #include "planted.h"
 
-#define WORKERS	 5
+#define WORKERS	 7
 #define HOLD_NS	 300000 /* a sleep: some 50 us more */
 #define APART_NS 300000
-#define KERNELS	 10
+#define KERNELS	 4
 
 static pthread_mutex_t locks[WORKERS + 1];
 static bool sharded;
@@ -61,7 +61,7 @@ int main(int argc, char **argv)
 	sharded = argc > 1 && !strcmp(argv[1], "--sharded");
 	planted_begin();
 	planted_thread("dispatch");
-	device_open("layer_100us");
+	device_open("layer_1ms");
 	for (int i = 0; i <= WORKERS; i++)
 		pthread_mutex_init(&locks[i], NULL);
 	for (int i = 1; i <= WORKERS; i++)

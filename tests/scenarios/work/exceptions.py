@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""A cache whose misses are told by exceptions: 2,000 of them in each step, more than the device has work for.
+"""A cache whose misses are told by exceptions: 1,000 of them in each step, while the device has nothing to do.
 
     --ask    it is asked first"""
 import sys
 
 import planted
-from planted import Device
+from planted import Device, now
 
-KERNELS, MISSES = 20, 2000
+KERNELS, MISSES = 4, 1000
 
 
 class NotCached(KeyError):
@@ -28,17 +28,21 @@ class Cache:
         return key in self.blocks
 
 
-def schedule(cache, ask):
-    made = 0
+def schedule_asking(cache):
+    return sum(not cache.has(key) for key in range(MISSES))
+
+
+def schedule(cache):
+    spent = made = 0
+    begin = now()
     for key in range(MISSES):
-        if ask:
-            made += not cache.has(key)
-            continue
+        t = now()
         try:
             cache.find(key)
         except NotCached:
             made += 1
-    return made
+        spent += now() - t
+    planted.note("cause", begin, now(), raised=made, spent=spent)
 
 
 def main():
@@ -47,12 +51,12 @@ def main():
     device, cache, ask = Device(), Cache(), "--ask" in sys.argv
     planted.ready()
     while planted.running():
-        with planted.span("cause", raised=0 if ask else MISSES):
-            schedule(cache, ask)
-        device.launch("layer_100us", KERNELS)
-        device.mark()
-        device.wait_for_marks(left=1)
-    device.wait()
+        if ask:
+            schedule_asking(cache)
+        else:
+            schedule(cache)
+        device.launch("layer_1ms", KERNELS)
+        device.wait()
     planted.leave()
 
 

@@ -10,7 +10,7 @@ import threading
 import planted
 from planted import Device
 
-KERNELS, ENTRY = 30, bytes(4 << 20)
+KERNELS, ENTRY = 4, bytes(4 << 20)
 
 
 class Journal:
@@ -44,14 +44,12 @@ def main():
     number = 0
     while planted.running():
         number += 1
-        device.launch("layer_100us", KERNELS)
-        device.mark()
-        device.wait_for_marks(left=0 if not aside else 1)
+        device.launch("layer_1ms", KERNELS)
+        device.wait()
         if not aside:
             journal.append(ENTRY)
         elif not entries.full():
             entries.put(ENTRY)
-    device.wait()
     planted.leave()
 
 

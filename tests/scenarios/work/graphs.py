@@ -40,8 +40,7 @@ class Runner:
 
     def step(self, number):
         self.execute_model("large" if self.miss and number % self.miss == 0 else "small")
-        self.device.mark()
-        self.device.wait_for_marks(left=1)
+        self.device.wait()
 
 
 def main():

@@ -94,10 +94,8 @@ static inline void planted_spin(uint64_t ns)
 
 static struct {
 	int (*launch)(const void *, struct dim3, struct dim3, void **, size_t, void *);
-	int (*record)(void *, void *);
 	int (*wait)(void *);
-	void *stream, *events[2];
-	unsigned steps;
+	void *stream;
 	char kernel; /* its address stands for the kernel */
 } device;
 
@@ -105,7 +103,7 @@ static inline void device_open(const char *kernel)
 {
 	char path[512];
 	void *lib, **fat;
-	int (*stream)(void **, unsigned), (*event)(void **, unsigned);
+	int (*stream)(void **, unsigned);
 	void **(*image)(void *);
 	void (*function)(void **, const char *, char *, const char *, int, void *, void *, void *, void *,
 			 int *);
@@ -113,30 +111,26 @@ static inline void device_open(const char *kernel)
 	snprintf(path, sizeof(path), "%s/libcudart.so.13", getenv("HB_SIM_LIB"));
 	lib = must_load(path);
 	must_find(lib, "cudaLaunchKernel", &device.launch);
-	must_find(lib, "cudaEventRecord", &device.record);
-	must_find(lib, "cudaEventSynchronize", &device.wait);
-	must_find(lib, "cudaEventCreateWithFlags", &event);
+	must_find(lib, "cudaStreamSynchronize", &device.wait);
 	must_find(lib, "cudaStreamCreateWithFlags", &stream);
 	must_find(lib, "__cudaRegisterFatBinary", &image);
 	must_find(lib, "__cudaRegisterFunction", &function);
 	fat = image(NULL);
 	function(fat, &device.kernel, NULL, kernel, -1, NULL, NULL, NULL, NULL, NULL);
-	if (stream(&device.stream, 1) || event(&device.events[0], 2) || event(&device.events[1], 2)) {
-		fprintf(stderr, "no stream or event\n");
+	if (stream(&device.stream, 1)) {
+		fprintf(stderr, "no stream\n");
 		exit(1);
 	}
 }
 
-/* One step of so many kernels; returns when the step before it is done: the engine runs one step ahead. */
+/* One step of so many kernels. */
 static inline void device_step(int kernels)
 {
 	struct dim3 grid = {132, 1, 1}, block = {256, 1, 1};
 
 	for (int i = 0; i < kernels; i++)
 		device.launch(&device.kernel, grid, block, NULL, 0, device.stream);
-	device.record(device.events[device.steps & 1], device.stream);
-	if (device.steps++)
-		device.wait(device.events[device.steps & 1]);
+	device.wait(device.stream);
 }
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A thread pool that is given tasks of 3 us one round at a time: each round wakes its threads, and they park
+ * A thread pool that is given tasks of 1 us one round at a time: each round wakes its threads, and they park
  * again. The thread that launches waits for 120 such rounds in each step.
  *	--batch		the same tasks in one round
  */
@@ -8,8 +8,8 @@
 
 #define POOL	3
 #define ROUNDS	120
-#define TASK_NS 3000
-#define KERNELS 20
+#define TASK_NS 1000
+#define KERNELS 4
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t work = PTHREAD_COND_INITIALIZER, done = PTHREAD_COND_INITIALIZER;
@@ -69,7 +69,7 @@ int main(int argc, char **argv)
 	rounds = ROUNDS / batch;
 	planted_begin();
 	planted_thread("dispatch");
-	device_open("layer_100us");
+	device_open("layer_1ms");
 	for (int i = 0; i < POOL; i++)
 		if (pthread_create(&t, NULL, pool_thread, (void *)(intptr_t)i))
 			return 1;

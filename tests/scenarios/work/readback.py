@@ -26,29 +26,33 @@ class Tensor:
             self.device.wait()
 
 
-def step(device, length, later):
-    waited = None
-    for _ in range(PARTS):
-        planted.work(PREPARE_S)
-        if waited is not None:
-            planted.note("cause", waited, now())  # without it, this part had been launched before the last one ended
-        device.launch("layer_100us", KERNELS)
-        if not later:
-            waited = now()
-            length.item()
-    length.copy_back()
-    device.mark()
-    device.wait_for_marks(left=1)
+class EngineCore:
+    def __init__(self, device, later):
+        self.device, self.length, self.later = device, Tensor(device), later
+
+    def step(self):
+        waited = None
+        for _ in range(PARTS):
+            planted.work(PREPARE_S)
+            if waited is not None:
+                planted.note("cause", waited, now())  # without it, this part had been launched before the last one ended
+            self.device.launch("layer_100us", KERNELS)
+            if not self.later:
+                waited = now()
+                self.length.item()
+        self.length.copy_back()
+        self.device.mark()
+        self.device.wait_for_marks(left=1)
 
 
 def main():
     planted.begin()
     planted.thread("dispatch")
     device = Device()
-    length = Tensor(device)
+    core = EngineCore(device, "--later" in sys.argv)
     planted.ready()
     while planted.running():
-        step(device, length, "--later" in sys.argv)
+        core.step()
     device.wait()
     planted.leave()
 
