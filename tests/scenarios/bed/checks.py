@@ -183,36 +183,31 @@ def launched(recording, name):
 
 
 def storm(cause):
-    near(launched(cause, "cuLaunchKernel"), len(cause.truth.rows("step")) * 300, "launches", 0.02)
+    near(launched(cause, "cuLaunchKernel"), len(cause.truth.rows("step")) * 600, "launches", 0.02)
     assert not cause.window.of("accel", name="cuGraphLaunch")
     assert exposed_share(cause) > 0.15
 
 
 def storm_graphs(twin, cause):
     assert launched(twin, "cuGraphLaunch") > 100
-    assert spans.total(twin.truth.starved()) < 0.1 * twin.truth.length
+    assert spans.total(twin.truth.starved()) < 0.15 * twin.truth.length
 
 
 def graph_miss(cause):
     steps, eager = len(cause.truth.rows("step")), len(cause.truth.rows("cause"))
     near(launched(cause, "cuGraphLaunch"), steps - eager, "steps with a graph", 0.05)
-    near(launched(cause, "cuLaunchKernel"), eager * 300, "launches without", 0.05)
+    near(launched(cause, "cuLaunchKernel"), eager * 600, "launches without", 0.05)
 
 
 # ---- a journal on the way to the device ----
 
 def fsync(cause):
     waits = [r for r in slept(cause, cause.truth.thread("dispatch").tid, syscall="fsync")]
-    rows = cause.truth.rows("cause")
+    rows = cause.truth.rows("fsync")
     near(sum(r["dur"] for r in waits), sum(r["end"] - r["begin"] - r["cpu"] for r in rows), "sleeps in fsync")
-    stacks_name(waits, "append")
+    stacks_name([r for r in waits if r["dur"] >= 100_000], "append")
     assert all("journal.log" in str(r.get("args", "")) + str(r.get("chan", "")) for r in waits[:10]), waits[0]
     assert exposed_share(cause) > 0.05
-
-
-def fsync_exposed(truth):
-    """Time blocked: what the call computes on the CPU is no wait."""
-    return spans.total(truth.exposed()) - sum(r["cpu"] for r in truth.rows("cause"))
 
 
 def fsync_aside(twin, cause):
@@ -270,7 +265,7 @@ def tokenizer(cause):
     truth, loop = cause.truth, cause.truth.thread("event-loop").tid
     samples_fill(cause, loop, "tokenize", cpu_time(truth))
     lags = sorted(b - a for a, b in truth.spans("lag"))
-    assert lags[len(lags) * 3 // 4] > 20 * MS
+    assert lags[len(lags) * 9 // 10] > 40 * MS
     assert exposed_share(cause) > 0.3
 
 

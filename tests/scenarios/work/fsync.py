@@ -19,9 +19,10 @@ class Journal:
         self.fd = os.open("journal.log", os.O_CREAT | os.O_WRONLY)
 
     def append(self, entry):
-        os.pwrite(self.fd, entry, 0)
         with planted.span(self.kind):
-            os.fsync(self.fd)
+            os.pwrite(self.fd, entry, 0)
+            with planted.span("fsync"):
+                os.fsync(self.fd)
 
 
 def write_aside(journal, entries):

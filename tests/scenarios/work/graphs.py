@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-"""Steps of 300 kernels that take 5 us each, launched one by one.
+"""Steps of 600 kernels that take 2 us each, launched one by one.
 
     --graph       by one graph launch a step
     --miss N      of steps with graphs each Nth has a batch that none was captured for"""
@@ -8,20 +8,20 @@ import sys
 import planted
 from planted import Device
 
-KERNELS = 300
+KERNELS = 600
 
 
 def capture(device):
     gpu = device.gpu
     gpu.cudaStreamBeginCapture(device.stream, 2)
-    device.launch("tiny_5us", KERNELS)
+    device.launch("tiny_2us", KERNELS)
     graph = gpu.out(lambda g: gpu.cudaStreamEndCapture(device.stream, g))
     return gpu.out(gpu.cudaGraphInstantiate, graph, 0)
 
 
 def forward_eager(device):
     with planted.span("cause"):
-        device.launch("tiny_5us", KERNELS)
+        device.launch("tiny_2us", KERNELS)
 
 
 def forward_graph(device, graph):

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A thread pool that is given tasks of 1 us one round at a time: each round wakes its threads, and they park
- * again. The thread that launches waits for 120 such rounds in each step.
+ * again. The thread that launches waits for 160 such rounds in each step.
  *	--batch		the same tasks in one round
  */
 #include "planted.h"
 
-#define POOL	3
-#define ROUNDS	120
+#define POOL	2
+#define ROUNDS	160
 #define TASK_NS 1000
 #define KERNELS 4
 

@@ -3,7 +3,8 @@
 
     --short    prompts of which most is known already: 0.5 ms
 
-front end (event loop) -- unix socket -- engine (a child); three clients, which are no children of it, ask one after the other."""
+front end (event loop) -- unix socket -- engine (a child); two clients, which are no children of it, ask again some time
+after each answer."""
 import asyncio
 import os
 import select
@@ -13,7 +14,8 @@ import sys
 import planted
 from planted import Device
 
-PORT_FILE, CLIENTS, STEPS = "port", 3, 8
+PORT_FILE, CLIENTS, STEPS = "port", 2, 8
+THINK_S = 0.060
 
 
 def decode(connection):
@@ -77,14 +79,14 @@ class Front:
         await self.watch()
 
 
-def ask(number):
+def ask(number, think):
     """A client: sends its number and waits until it comes back."""
     while not os.path.exists(PORT_FILE):
         planted.time.sleep(0.01)
     with open(PORT_FILE, encoding="ascii") as f:
         s = socket.create_connection(("127.0.0.1", int(f.read())))
     while s.send(b"%d\n" % number) and s.recv(64):
-        pass
+        planted.time.sleep(think)
 
 
 def detached(function, *args):
@@ -99,7 +101,7 @@ def detached(function, *args):
 
 def main():
     for number in range(CLIENTS):
-        detached(ask, number + 1)
+        detached(ask, number + 1, 0 if "--short" in sys.argv else THINK_S)
     ours, theirs = socket.socketpair(socket.AF_UNIX)
     planted.begin()
     planted.child(decode, theirs)
