@@ -301,6 +301,12 @@ static void nothing_is_taken_away(void **state)
 	hb_window_writer__meta(g.r.w, "syscalls", "all");
 	hb_window_writer__meta(g.r.w, "sample_hz", "4999");
 	hb_window_writer__meta(g.r.w, "exceptions", "text");
+	hb_window_writer__meta(g.r.w, "option.1", "calls *:Mine.own");
+	hb_window_writer__meta(g.r.w, "option.2", "no-children");
+	hb_window_writer__meta(g.r.w, "option.3", "field *:E.step self.x:len");
+	hb_window_writer__meta(g.r.w, "option.4", "pid 100");
+	hb_window_writer__meta(g.r.w, "option.5", "duration 1s");
+	hb_window_writer__meta(g.r.w, "option.6", "");
 	open_it(&g);
 	found(&g, "P25", HB_CONFIDENCE_LOW, ST_PY);
 	found(&g, "P22", HB_CONFIDENCE_LOW, ST_PY);
@@ -308,6 +314,10 @@ static void nothing_is_taken_away(void **state)
 	assert_true(has(p, "syscalls", "all"));
 	assert_true(has(p, "frequency", "4999"));
 	assert_true(has(p, "exceptions", "text"));
+	assert_true(has(p, "calls", "*:Mine.own"));
+	assert_true(has(p, "field", "*:E.step self.x:len"));
+	assert_true(has(p, "no-children", ""));
+	assert_true(has(p, "duration", "15s"));
 	assert_int_equal(p->n_reasons, 1); /* P22 would add nothing */
 	assert_string_equal(p->reason[0].pattern, "P25");
 	hb_planfile__free(p);

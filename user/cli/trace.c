@@ -137,6 +137,8 @@ static int run(int argc, char **argv)
 			hb_error__set(&a.error, HB_EXIT_USAGE, -EINVAL, "--signers is for --plan");
 		else if (a.plan)
 			plan = hb_trace_plan__take(&a);
+		else
+			hb_cli_trace__given_facts(&a);
 		rc = a.error.err || hb_cli_trace__check(&a) ? hb_cli__fail(&a.error) : trace(&a);
 	}
 	hb_trace_plan__free(plan);

@@ -408,8 +408,50 @@ void hb_cli_trace__defaults(struct hb_trace_args *a)
 	a->o.fields = a->fields;
 }
 
+int hb_cli_trace__fact(struct hb_trace_args *a, const char *key, const char *value)
+{
+	char *k = strdup(key), *v = strdup(value);
+
+	if (!k || !v || a->n_facts == HB_TRACE_FACTS) {
+		free(k);
+		free(v);
+		return hb_error__nomem(&a->error, "what the window says of itself");
+	}
+	a->fact_text[a->n_fact_texts++] = k;
+	a->fact_text[a->n_fact_texts++] = v;
+	a->facts[a->n_facts++] = (struct hb_session_fact){k, v};
+	a->o.facts = a->facts;
+	a->o.n_facts = a->n_facts;
+	return 0;
+}
+
+int hb_cli_trace__option_fact(struct hb_trace_args *a, const char *name, const char *value)
+{
+	char key[32], text[1200];
+
+	snprintf(key, sizeof(key), "option.%u", a->n_facts + 1);
+	snprintf(text, sizeof(text), "%s%s%s", name, *value ? " " : "", value);
+	return hb_cli_trace__fact(a, key, text);
+}
+
+int hb_cli_trace__given_facts(struct hb_trace_args *a)
+{
+	int err = 0;
+
+	for (unsigned i = 0; i < a->n_given && !err; i++) {
+		int key = a->given[i].key;
+
+		if (!hb_cli_trace__is_handling(key) && hb_cli_trace__name(key))
+			err = hb_cli_trace__option_fact(a, hb_cli_trace__name(key),
+							a->given[i].arg ? a->given[i].arg : "");
+	}
+	return err;
+}
+
 void hb_cli_trace__free(struct hb_trace_args *a)
 {
+	for (unsigned i = 0; i < a->n_fact_texts; i++)
+		free(a->fact_text[i]);
 	hb_buf__free(&a->rows);
 }
 

@@ -11,6 +11,7 @@
 #define HB_TRACE_TABLES	  16
 #define HB_TRACE_PATTERNS 64
 #define HB_TRACE_GIVEN	  256
+#define HB_TRACE_FACTS	  (HB_TRACE_GIVEN + 8)
 
 struct hb_trace_args {
 	struct hb_session_opts o; /* points into the rest */
@@ -27,6 +28,9 @@ struct hb_trace_args {
 		const char *arg; /* NULL: takes none */
 	} given[HB_TRACE_GIVEN]; /* on the command line */
 	unsigned n_given;
+	struct hb_session_fact facts[HB_TRACE_FACTS]; /* for the window */
+	char *fact_text[2 * HB_TRACE_FACTS];	      /* what of them is ours to free */
+	unsigned n_facts, n_fact_texts;
 	struct hb_error error;
 };
 
@@ -37,6 +41,12 @@ void hb_cli_trace__free(struct hb_trace_args *a);
 int hb_cli_trace__parse(int argc, char **argv, struct hb_trace_args *a);
 /* Takes one option. 0, ARGP_ERR_UNKNOWN, or EINVAL with the sentence in a->error. */
 int hb_cli_trace__take(int key, const char *arg, struct hb_trace_args *a);
+/* A fact for the window's meta, copied; 0 or -errno with the sentence in a->error. */
+int hb_cli_trace__fact(struct hb_trace_args *a, const char *key, const char *value);
+/* "option.1" = "calls *:f": what was asked for, whoever asked, so that it can be asked for again. */
+int hb_cli_trace__option_fact(struct hb_trace_args *a, const char *name, const char *value);
+/* The same of all that was typed and is about what is recorded. */
+int hb_cli_trace__given_facts(struct hb_trace_args *a);
 /* Options that only make sense together, when all are there. 0 or -errno with the sentence in a->error. */
 int hb_cli_trace__check(struct hb_trace_args *a);
 

@@ -11,13 +11,11 @@
 
 /* Start times come from ticks of 10 ms and two clocks. */
 #define SAME_START_NS 1000000000ULL
-#define N_FACTS	      4
 
 struct hb_trace_plan {
 	struct hb_planfile *p;
 	char hash[HB_SHA256_TEXT], who[HB_PLANFILE_WHO];
-	struct hb_buf pids, patterns;
-	struct hb_session_fact facts[N_FACTS];
+	struct hb_buf pids;
 };
 
 void hb_trace_plan__free(struct hb_trace_plan *t)
@@ -26,7 +24,6 @@ void hb_trace_plan__free(struct hb_trace_plan *t)
 		return;
 	hb_planfile__free(t->p);
 	hb_buf__free(&t->pids);
-	hb_buf__free(&t->patterns);
 	free(t);
 }
 
@@ -170,18 +167,20 @@ static int find_target(struct hb_trace_plan *t, struct hb_trace_args *a)
 /* So that both windows can be read together, and whoever reads this one knows who wanted it. */
 static int add_facts(struct hb_trace_plan *t, struct hb_trace_args *a)
 {
+	struct hb_buf patterns = {0};
+	int err = 0;
+
 	for (u32 i = 0; i < t->p->n_reasons; i++)
-		hb_buf__printf(&t->patterns, "%s%s", i ? " " : "", t->p->reason[i].pattern);
-	if (!hb_buf__room(&t->patterns, 1))
-		return hb_error__nomem(&a->error, "the plan");
-	t->patterns.data[t->patterns.size] = 0;
-	t->facts[0] = (struct hb_session_fact){"plan_hash", t->hash};
-	t->facts[1] = (struct hb_session_fact){"plan_approver", t->who};
-	t->facts[2] = (struct hb_session_fact){"plan_window", t->p->window_id};
-	t->facts[3] = (struct hb_session_fact){"plan_patterns", t->patterns.data};
-	a->o.facts = t->facts;
-	a->o.n_facts = N_FACTS;
-	return 0;
+		hb_buf__printf(&patterns, "%s%s", i ? " " : "", t->p->reason[i].pattern);
+	err = patterns.oom ? hb_error__nomem(&a->error, "the plan") : 0;
+	err = err ? err : hb_cli_trace__fact(a, "plan_hash", t->hash);
+	err = err ? err : hb_cli_trace__fact(a, "plan_approver", t->who);
+	err = err ? err : hb_cli_trace__fact(a, "plan_window", t->p->window_id);
+	err = err ? err : hb_cli_trace__fact(a, "plan_patterns", patterns.size ? patterns.data : "");
+	for (u32 i = 0; i < t->p->n_options && !err; i++)
+		err = hb_cli_trace__option_fact(a, t->p->option[i].name, t->p->option[i].value);
+	hb_buf__free(&patterns);
+	return err;
 }
 
 struct hb_trace_plan *hb_trace_plan__take(struct hb_trace_args *a)

@@ -92,9 +92,27 @@ static bool is_setting(size_t i, const char *value)
 	return *value && strspn(value, "0123456789") == strlen(value);
 }
 
+/* What was typed for the first window; a plan has no place for some of it (its target, a table in a file). */
+static void take_options(struct hb_settle *s)
+{
+	const char *key, *value;
+
+	for (u32 i = 0; hb_window__meta_at(s->in->window, i, &key, &value); i++) {
+		char name[64];
+		size_t n = strcspn(value, " ");
+
+		if (strncmp(key, "option.", 7) != 0 || n >= sizeof(name) ||
+		    strncmp(value, "duration", n) == 0)
+			continue;
+		snprintf(name, sizeof(name), "%.*s", (int)n, value);
+		s->oom |= hb_planfile__set(s->p, name, value + n + (value[n] != 0)) == -ENOMEM;
+	}
+}
+
 /* As the first window was recorded. */
 static void begin_with_settings(struct hb_settle *s)
 {
+	take_options(s);
 	for (size_t i = 0; i < N_SETTINGS; i++) {
 		const char *value = hb_window__meta(s->in->window, settings[i].meta);
 
@@ -330,6 +348,12 @@ static int target(struct hb_settle *s, struct hb_error *e)
 		s->oom |= !p->name;
 		s->p->n_processes++;
 	}
+	if (s->p->n_processes == HB_PLANFILE_PROCESSES)
+		return hb_error__set(
+		    e, HB_EXIT_FAILED, -E2BIG,
+		    "the window has %u processes and more that are no descendants of others; a plan "
+		    "names fewer",
+		    HB_PLANFILE_PROCESSES);
 	return s->p->n_processes ? 0
 				 : hb_error__set(e, HB_EXIT_FAILED, -ENOENT,
 						 "the window names no process that could be recorded again");
