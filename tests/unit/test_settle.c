@@ -324,6 +324,33 @@ static void nothing_is_taken_away(void **state)
 	end(&g);
 }
 
+/* What was asked for the first time is paid for already, and no reason for a second. */
+static void what_the_first_window_had_is_not_new(void **state)
+{
+	struct hb_error e = {0};
+	struct given g;
+	struct hb_planfile *p;
+
+	begin(&g, true);
+	hb_window_writer__meta(g.r.w, "sample_hz", "997");
+	hb_window_writer__meta(g.r.w, "option.1", "calls /srv/kv.py:Kv.get");
+	hb_window_writer__meta(g.r.w, "option.2", "timed launch");
+	open_it(&g);
+	found(&g, "P28", HB_CONFIDENCE_LOW, ST_PY); /* samples, and calls of Kv.get */
+	assert_null(plan_of(&g, NULL, &e));
+	assert_int_equal(e.err, 0);
+	found(&g, "P02", HB_CONFIDENCE_LOW, ST_PY); /* launches and graphs */
+	p = must_plan(&g);
+	assert_int_equal(p->n_reasons, 1);
+	assert_string_equal(p->reason[0].pattern, "P02");
+	assert_true(has(p, "timed", "launch,graph"));
+	assert_true(has(p, "calls", "/srv/kv.py:Kv.get"));
+	for (u32 i = 0; i < p->n_costs; i++)
+		assert_null(strstr(p->cost[i].what, "Python"));
+	hb_planfile__free(p);
+	end(&g);
+}
+
 static void what_was_not_checked_is_planned_when_nothing_was_found(void **state)
 {
 	struct hb_not_checked engine = {.pattern = hb_patterns__find("P38"), .needs = HB_NEED_FIELD},
@@ -443,6 +470,7 @@ int main(void)
 	    cmocka_unit_test(a_price_that_was_not_measured_is_unknown),
 	    cmocka_unit_test(functions_are_those_near_the_end_of_the_stack),
 	    cmocka_unit_test(nothing_is_taken_away),
+	    cmocka_unit_test(what_the_first_window_had_is_not_new),
 	    cmocka_unit_test(what_was_not_checked_is_planned_when_nothing_was_found),
 	    cmocka_unit_test(a_window_without_a_target_is_said),
 	    cmocka_unit_test(hostile_windows_make_readable_plans),

@@ -64,25 +64,72 @@ static const char *order_of(const char *option, bool *setting)
 	return NULL;
 }
 
+bool hb_settle__had(const struct hb_settle *s, const char *option, const char *value)
+{
+	const char *key, *text;
+	size_t n = strlen(option);
+
+	for (u32 i = 0; hb_window__meta_at(s->in->window, i, &key, &text); i++)
+		if (strncmp(key, "option.", 7) == 0 && strncmp(text, option, n) == 0 &&
+		    (text[n] == ' ' ? strcmp(text + n + 1, value) == 0 : !text[n] && !*value))
+			return true;
+	return false;
+}
+
+/* What the first window had of a setting; NULL: it does not say, or it is none. */
+static const char *before(const struct hb_settle *s, const char *option)
+{
+	for (size_t i = 0; i < N_SETTINGS; i++)
+		if (strcmp(settings[i].option, option) == 0)
+			return hb_window__meta(s->in->window, settings[i].meta);
+	return NULL;
+}
+
+bool hb_settle__names(const char *list, const char *word)
+{
+	size_t n = strlen(word);
+
+	if (strcmp(list, "all") == 0)
+		return true;
+	for (const char *at = list; (at = strstr(at, word)); at += n)
+		if ((at == list || at[-1] == ',') && (!at[n] || at[n] == ','))
+			return true;
+	return false;
+}
+
+/* Classes that were there and those that come. */
+static void join_classes(const char *now, const char *more, char *buf, size_t size)
+{
+	size_t at = (size_t)snprintf(buf, size, "%s", now ? now : "");
+
+	for (const char *s = more; *s && at < size;) {
+		size_t n = strcspn(s, ",");
+		char word[32];
+
+		snprintf(word, sizeof(word), "%.*s", (int)n, s);
+		if (!at || !hb_settle__names(buf, word))
+			at += (size_t)snprintf(buf + at, size - at, "%s%s", at ? "," : "", word);
+		s += n + (s[n] != 0);
+	}
+}
+
 /* True when the plan records more by it than the first window did. Never less: both are to be compared. */
 static bool ask(struct hb_settle *s, const char *option, const char *value)
 {
 	bool setting;
 	const char *order = order_of(option, &setting), *now = hb_planfile__get(s->p, option);
+	char classes[HB_PLANFILE_TEXT + 1];
 	int err;
 
-	if (setting && now && !is_more(order, value, now)) {
-		/* Asked for by another finding already? */
-		for (size_t i = 0; i < N_SETTINGS; i++) {
-			const char *before = hb_window__meta(s->in->window, settings[i].meta);
-
-			if (strcmp(settings[i].option, option) == 0)
-				return before && is_more(order, now, before);
-		}
+	if (setting && now && !is_more(order, value, now)) /* or another finding asked for it already */
+		return before(s, option) && is_more(order, now, before(s, option));
+	if (strcmp(option, "timed") == 0) {
+		join_classes(now, value, classes, sizeof(classes));
+		value = classes;
 	}
 	err = hb_planfile__set(s->p, option, value);
 	s->oom |= err == -ENOMEM;
-	return !err;
+	return !err && !hb_settle__had(s, option, value);
 }
 
 static bool is_setting(size_t i, const char *value)

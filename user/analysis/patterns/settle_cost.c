@@ -135,19 +135,6 @@ static void of_syscalls(struct hb_settle *s)
 	hb_settle__cost(s, "every system call", basis);
 }
 
-/* A class is in the list, or all are. */
-static bool names_class(const char *list, const char *word)
-{
-	size_t n = strlen(word);
-
-	if (strcmp(list, "all") == 0)
-		return true;
-	for (const char *at = list; (at = strstr(at, word)); at += n)
-		if ((at == list || at[-1] == ',') && (!at[n] || at[n] == ','))
-			return true;
-	return false;
-}
-
 /* The second end of calls whose first was counted. */
 static void of_timed(struct hb_settle *s)
 {
@@ -157,11 +144,11 @@ static void of_timed(struct hb_settle *s)
 	u32 n;
 	const struct hb_price_stat *const *p = hb_model__prices(s->in->model, &n);
 
-	if (!list)
+	if (!list || hb_settle__had(s, "timed", list))
 		return;
 	for (u32 i = 0; i < n; i++)
 		if (p[i]->row && !p[i]->row->timed &&
-		    names_class(list, hb_word(HB_WORDS_CLASS, p[i]->row->cls)))
+		    hb_settle__names(list, hb_word(HB_WORDS_CLASS, p[i]->row->cls)))
 			hits += p[i]->hits;
 	snprintf(what, sizeof(what), "the ends of calls (%s)", list);
 	if (!n)
@@ -179,6 +166,8 @@ static void of_python(struct hb_settle *s)
 	char what[96];
 
 	for (u32 i = 0; i < s->p->n_options; i++) {
+		if (hb_settle__had(s, s->p->option[i].name, s->p->option[i].value))
+			continue;
 		functions += strcmp(s->p->option[i].name, "calls") == 0;
 		fields += strcmp(s->p->option[i].name, "field") == 0;
 	}

@@ -12,6 +12,12 @@ struct hb_settle {
 	bool oom;
 };
 
+/* This option was given for the first window, with this value. */
+bool hb_settle__had(const struct hb_settle *s, const char *option, const char *value);
+
+/* A class is in a list such as "launch,graph", or all are. */
+bool hb_settle__names(const char *list, const char *word);
+
 /* Appends a line to the plan's predicted cost; takes no ownership. A full list drops it, and says so in the
  * last. */
 struct hb_planfile_cost *hb_settle__cost(struct hb_settle *s, const char *what, const char *basis);
