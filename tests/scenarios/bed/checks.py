@@ -203,7 +203,7 @@ def graph_miss(cause):
 
 def fsync(cause):
     waits = [r for r in slept(cause, cause.truth.thread("dispatch").tid, syscall="fsync")]
-    rows = cause.truth.rows("fsync")
+    rows = cause.truth.rows("cause")
     near(sum(r["dur"] for r in waits), sum(r["end"] - r["begin"] - r["cpu"] for r in rows), "sleeps in fsync")
     stacks_name([r for r in waits if r["dur"] >= 100_000], "append")
     assert all("journal.log" in str(r.get("args", "")) + str(r.get("chan", "")) for r in waits[:10]), waits[0]
