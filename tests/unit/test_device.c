@@ -647,6 +647,7 @@ static void distributions_are_exact(void **state)
 	u64 v[N], sorted[N];
 
 	assert_int_equal(hb_dist__of(v, 0).count, 0);
+	assert_int_equal(hb_dist__median(v, 0), 0);
 	for (size_t n = 1; n <= N; n += 1 + n / 3) {
 		struct hb_dist d;
 
@@ -660,6 +661,7 @@ static void distributions_are_exact(void **state)
 		assert_int_equal(d.max, sorted[n - 1]);
 		assert_int_equal(d.p50, sorted[(n * 50 + 99) / 100 - 1]);
 		assert_int_equal(d.p95, sorted[(n * 95 + 99) / 100 - 1]);
+		assert_int_equal(hb_dist__median(v, n), d.p50);
 	}
 }
 

@@ -91,6 +91,14 @@ struct hb_dist hb_dist__of(uint64_t *v, size_t n)
 	return d;
 }
 
+uint64_t hb_dist__median(uint64_t *v, size_t n)
+{
+	if (!n)
+		return 0;
+	select_nth(v, n, rank(n, 50));
+	return v[rank(n, 50)];
+}
+
 int hb_dist__grouped(const uint32_t *group, const uint64_t *value, size_t n, struct hb_dist *out,
 		     uint32_t n_groups)
 {

@@ -15,6 +15,8 @@ struct hb_dist { /* all zero = of nothing */
 
 /* Of n values, which end up in another order. */
 struct hb_dist hb_dist__of(uint64_t *values, size_t n);
+/* Its p50 alone; 0 of nothing. */
+uint64_t hb_dist__median(uint64_t *values, size_t n);
 /* Of values in groups: value[i] belongs to group[i] < n_groups; out[g] is replaced. 0 or -ENOMEM. */
 int hb_dist__grouped(const uint32_t *group, const uint64_t *value, size_t n, struct hb_dist *out,
 		     uint32_t n_groups);

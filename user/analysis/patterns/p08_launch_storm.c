@@ -25,19 +25,6 @@ static const struct hb_param params[] = {
     {0},
 };
 
-static int cmp_u64(const void *a, const void *b)
-{
-	u64 x = *(const u64 *)a, y = *(const u64 *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-static u64 median(u64 *v, u32 n)
-{
-	qsort(v, n, sizeof(*v), cmp_u64);
-	return n ? v[(n - 1) / 2] : 0;
-}
-
 /* Launches of the median step and the share of steps without a graph. `all`: where there are no steps. */
 static int of_steps(const struct hb_series *p, u64 all, bool graphs, u64 *launches, u64 *eager)
 {
@@ -55,7 +42,7 @@ static int of_steps(const struct hb_series *p, u64 all, bool graphs, u64 *launch
 		v[i] = p->step[i].launches;
 		without += !p->step[i].graphs;
 	}
-	*launches = median(v, p->n);
+	*launches = hb_dist__median(v, p->n);
 	*eager = hb_share(without, p->n);
 	free(v);
 	return 0;
@@ -81,8 +68,8 @@ static int medians(const struct hb_scene *s, const struct hb_device *v, u64 *ker
 		k[n] = v->op[i].end - v->op[i].begin;
 		c[n++] = a->end - a->begin;
 	}
-	*kernel = k && c ? median(k, n) : 0;
-	*call = k && c ? median(c, n) : 0;
+	*kernel = k && c ? hb_dist__median(k, n) : 0;
+	*call = k && c ? hb_dist__median(c, n) : 0;
 	free(k);
 	free(c);
 	return k && c ? 0 : -ENOMEM;

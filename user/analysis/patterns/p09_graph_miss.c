@@ -25,19 +25,6 @@ struct kinds {
 	u64 graph_p50, missed_p50, launches_p50, most_bytes;
 };
 
-static int cmp_u64(const void *a, const void *b)
-{
-	u64 x = *(const u64 *)a, y = *(const u64 *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-static u64 median(u64 *v, u32 n)
-{
-	qsort(v, n, sizeof(*v), cmp_u64);
-	return n ? v[(n - 1) / 2] : 0;
-}
-
 static u64 uploaded(const struct hb_step *st)
 {
 	return st->copied_bytes - st->d2h_bytes;
@@ -64,15 +51,15 @@ static int sort_out(const struct hb_look *l, const struct hb_series *p, struct k
 		if (uploaded(&p->step[i]) > k->most_bytes)
 			k->most_bytes = uploaded(&p->step[i]);
 	}
-	k->launches_p50 = median(v, k->graphs);
+	k->launches_p50 = hb_dist__median(v, k->graphs);
 	for (u32 i = 0, n = 0; i < p->n; i++)
 		if (p->step[i].graphs)
 			v[n++] = p->step[i].end - p->step[i].begin;
-	k->graph_p50 = median(v, k->graphs);
+	k->graph_p50 = hb_dist__median(v, k->graphs);
 	for (u32 i = 0; i < p->n; i++)
 		if (missed(l, &p->step[i], k))
 			v[k->missed++] = p->step[i].end - p->step[i].begin;
-	k->missed_p50 = median(v, k->missed);
+	k->missed_p50 = hb_dist__median(v, k->missed);
 	free(v);
 	return 0;
 }
