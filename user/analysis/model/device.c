@@ -163,6 +163,7 @@ static int on_operation(struct hb_devices *d, const struct hb_record *r, const s
 			return -ENOMEM;
 		o->work = k->pub.work & 3;
 		o->name = k->row;
+		k->n++;
 	}
 	return find_launch(d, v, v->n_ops - 1, x->correlation);
 }
@@ -206,9 +207,12 @@ static void leave_out(struct hb_devices *d, struct dev *v)
 {
 	u32 kept = 0;
 
-	for (u32 i = 0; i < v->n_ops; i++)
+	for (u32 i = 0; i < v->n_ops; i++) {
 		if (v->ops[i].launch)
 			v->ops[kept++] = v->ops[i];
+		else if (v->ops[i].kind == HB_DEVKIND_KERNEL)
+			((struct name *)d->names.row[v->ops[i].name])->n--;
+	}
 	d->counts.left_out += v->n_ops - kept;
 	v->n_ops = kept;
 }
@@ -250,6 +254,7 @@ static int sort(struct hb_devices *d, struct dev *v)
 
 static void count(struct hb_devices *d, struct dev *v)
 {
+	v->first_unlinked = v->n_ops;
 	for (u32 i = 0; i < v->pub.n_ops; i++) {
 		const struct hb_device_op *o = &v->pub.op[i];
 		struct hb_launch *l = launch_of(d, o);
@@ -258,9 +263,12 @@ static void count(struct hb_devices *d, struct dev *v)
 		v->pub.memcpys += o->kind == HB_DEVKIND_MEMCPY;
 		v->pub.memsets += o->kind == HB_DEVKIND_MEMSET;
 		v->pub.kernels_10us += o->kind == HB_DEVKIND_KERNEL && o->end - o->begin < 10000;
+		v->n_copies += o->work == HB_WORK_MEMCPY;
 		v->streams[o->stream].ops++;
-		if (!l)
+		if (!l) {
+			v->first_unlinked = i < v->first_unlinked ? i : v->first_unlinked;
 			continue;
+		}
 		v->pub.linked++;
 		v->pub.early += o->begin < l->begin;
 		if (!l->ops || o->begin < ((struct dev *)d->devs.row[l->device])->pub.op[l->first].begin) {
@@ -304,8 +312,12 @@ static int prepare(struct hb_devices *d)
 		hb_devices__join(d, v);
 		if (d->o.linked_only)
 			leave_out(d, v);
+		v->numbers = NULL; /* not needed any more, as pending */
+		free(v->pending);
+		v->pending = NULL;
 		largest = v->n_ops > largest ? v->n_ops : largest;
 	}
+	hb_rows__free(&d->by_pid, hb_numbers__drop);
 	hb_rows__sort(&d->devs, cmp_devs);
 	d->order = malloc(((size_t)largest + 1) * sizeof(*d->order));
 	d->values = malloc(((size_t)largest + 1) * sizeof(*d->values));

@@ -110,26 +110,18 @@ static int cmp_kernels(const void *a, const void *b)
 	return x->name < y->name ? -1 : x->name > y->name;
 }
 
-static void each_kernel(struct hb_devices *d, void (*f)(struct name *k, struct hb_device_op *o))
+static void gather(struct hb_devices *d, struct dev *v)
 {
-	for (u32 i = 0; i < d->devs.n; i++) {
-		struct dev *v = d->devs.row[i];
+	for (u32 i = 0; i < v->n_ops; i++) {
+		struct hb_device_op *o = &v->ops[i];
+		struct name *k;
 
-		for (u32 o = 0; o < v->n_ops; o++)
-			if (v->ops[o].kind == HB_DEVKIND_KERNEL)
-				f(d->names.row[v->ops[o].name], &v->ops[o]);
+		if (o->kind != HB_DEVKIND_KERNEL)
+			continue;
+		k = d->names.row[o->name];
+		k->dur[k->pub.dur.count++] = o->end - o->begin;
+		o->name = k->pub.name; /* was the row */
 	}
-}
-
-static void count(struct name *k, struct hb_device_op *o)
-{
-	k->n++;
-}
-
-static void gather(struct name *k, struct hb_device_op *o)
-{
-	k->dur[k->pub.dur.count++] = o->end - o->begin;
-	o->name = k->pub.name; /* was the row */
 }
 
 int hb_devices__by_name(struct hb_devices *d)
@@ -137,7 +129,6 @@ int hb_devices__by_name(struct hb_devices *d)
 	size_t n = 0;
 	u64 *all;
 
-	each_kernel(d, count);
 	for (u32 i = 0; i < d->names.n; i++)
 		n += ((struct name *)d->names.row[i])->n;
 	all = malloc((n + 1) * sizeof(*all));
@@ -150,7 +141,8 @@ int hb_devices__by_name(struct hb_devices *d)
 		k->dur = all + n;
 		n += k->n;
 	}
-	each_kernel(d, gather);
+	for (u32 i = 0; i < d->devs.n; i++)
+		gather(d, d->devs.row[i]);
 	for (u32 i = 0; i < d->names.n; i++) {
 		struct name *k = d->names.row[i];
 
@@ -241,9 +233,11 @@ static int gather_copies(struct hb_devices *d, struct copying *c)
 
 int hb_devices__copies(struct hb_devices *d, struct dev *v)
 {
-	struct copying *c = calloc(1, sizeof(*c));
+	struct copying *c = v->n_copies ? calloc(1, sizeof(*c)) : NULL;
 	int rc;
 
+	if (!v->n_copies)
+		return 0;
 	if (!c)
 		return -ENOMEM;
 	c->v = v;

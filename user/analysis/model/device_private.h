@@ -24,8 +24,9 @@ struct pending { /* an operation that came before its call did */
 
 struct name { /* pub first: tables of pointers are handed out as they are */
 	struct hb_kernel pub;
-	u32 row, n;
-	u64 *dur; /* where its durations go; its own part of one array */
+	u32 row;
+	u32 n;	  /* operations */
+	u64 *dur; /* where their durations go; its own part of one array */
 };
 
 struct dev { /* pub first, as above */
@@ -33,6 +34,8 @@ struct dev { /* pub first, as above */
 	struct numbers *numbers;  /* of its process */
 	struct hb_device_op *ops; /* until finish `name` of a kernel is a row of names */
 	u32 n_ops, cap_ops;
+	u32 n_copies;	    /* operations that are copies */
+	u32 first_unlinked; /* index; n_ops: all have calls */
 	struct pending *pending;
 	u32 n_pending, cap_pending;
 	struct hb_map *stream_of; /* (context, number) -> index */

@@ -39,42 +39,6 @@ static void add(struct un *u, u64 begin, u64 end)
 	u->end = end;
 }
 
-static int unions(struct dev *v)
-{
-	struct un of[HB_WORK_COUNT] = {0}, kernels = {0}, all = {0},
-		  *stream = calloc(v->n_streams + 1, sizeof(*stream));
-	u64 end = 0;
-
-	if (!stream)
-		return -ENOMEM;
-	for (u32 i = 0; i < v->pub.n_ops; i++) {
-		const struct hb_device_op *o = &v->pub.op[i];
-
-		add(&of[o->work], o->begin, o->end);
-		add(&all, o->begin, o->end);
-		if (o->work != HB_WORK_MEMCPY)
-			add(&kernels, o->begin, o->end);
-		add(&stream[o->stream], o->begin, o->end);
-		end = o->end > end ? o->end : end;
-	}
-	for (u32 i = 0; i < v->n_streams; i++)
-		v->streams[i].busy = stream[i].length;
-	free(stream);
-	if (!v->pub.n_ops)
-		return 0;
-	v->pub.begin = v->pub.op[0].begin;
-	v->pub.end = end;
-	v->pub.busy = all.length;
-	v->pub.compute = of[HB_WORK_COMPUTE].length;
-	v->pub.comm = of[HB_WORK_COMM].length;
-	v->pub.memcpy = of[HB_WORK_MEMCPY].length;
-	/* |A - B| is |A + B| - |B|: no list of intervals is needed. */
-	v->pub.exposed_comm = kernels.length - v->pub.compute;
-	v->pub.exposed_memcpy = all.length - kernels.length;
-	v->pub.idle = end - v->pub.begin - all.length;
-	return 0;
-}
-
 /* ---- gaps ---- */
 
 static enum hb_gap_size size_of(u64 ns)
@@ -144,52 +108,67 @@ static int add_gap(struct dev *v, const struct hb_gap *g)
 
 /* The first operation without a call was launched before the window, unless its stream had one with a call
  * before it: then that call is lost. Until it ended nobody can say that the device had nothing to do. */
-static int find_known(struct dev *v)
+static u64 known_from(const struct dev *v)
 {
-	bool *called = calloc(v->n_streams + 1, sizeof(*called));
+	const struct hb_device_op *first = &v->ops[v->first_unlinked];
 
-	if (!called)
-		return -ENOMEM;
-	v->pub.known = v->pub.begin;
-	for (u32 i = 0; i < v->pub.n_ops; i++) {
-		const struct hb_device_op *o = &v->pub.op[i];
-
-		if (o->launch) {
-			called[o->stream] = true;
-			continue;
-		}
-		if (!called[o->stream])
-			v->pub.known = o->end;
-		break;
-	}
-	free(called);
-	return 0;
+	if (v->first_unlinked == v->n_ops)
+		return v->pub.begin;
+	for (u32 i = 0; i < v->first_unlinked; i++)
+		if (v->ops[i].stream == first->stream)
+			return v->pub.begin;
+	return first->end;
 }
 
-static int gaps(const struct hb_devices *d, struct dev *v)
+/* One walk by begin: all unions grow, and where that of everything has a hole, there is a gap. */
+static int walk(const struct hb_devices *d, struct dev *v, struct un *stream)
 {
-	u64 end = v->pub.begin;
+	struct un of[HB_WORK_COUNT] = {0}, kernels = {0}, all = {.end = v->pub.begin};
 
-	for (u32 i = 0; i < v->pub.n_ops; i++) {
-		const struct hb_device_op *o = &v->pub.op[i];
+	for (u32 i = 0; i < v->n_ops; i++) {
+		const struct hb_device_op *o = &v->ops[i];
 
-		if (o->begin > end) {
-			struct hb_gap g = look(d, v, end, i);
+		if (o->begin > all.end) {
+			struct hb_gap g = look(d, v, all.end, i);
 
 			if (add_gap(v, &g))
 				return -ENOMEM;
+			all.end = o->begin;
 		}
-		end = o->end > end ? o->end : end;
+		add(&of[o->work], o->begin, o->end);
+		add(&all, o->begin, o->end);
+		if (o->work != HB_WORK_MEMCPY)
+			add(&kernels, o->begin, o->end);
+		add(&stream[o->stream], o->begin, o->end);
 	}
+	v->pub.end = all.end;
+	v->pub.busy = all.length;
+	v->pub.compute = of[HB_WORK_COMPUTE].length;
+	v->pub.comm = of[HB_WORK_COMM].length;
+	v->pub.memcpy = of[HB_WORK_MEMCPY].length;
+	/* |A - B| is |A + B| - |B|: no list of intervals is needed. */
+	v->pub.exposed_comm = kernels.length - v->pub.compute;
+	v->pub.exposed_memcpy = all.length - kernels.length;
+	v->pub.idle = all.end - v->pub.begin - all.length;
 	return v->host_idle.oom || v->not_known.oom ? -ENOMEM : 0;
 }
 
 int hb_devices__time(struct hb_devices *d, struct dev *v)
 {
-	int rc = unions(v);
+	struct un *stream = calloc((size_t)v->n_streams + 1, sizeof(*stream));
+	int rc;
 
-	rc = rc ? rc : find_known(v);
-	return rc ? rc : gaps(d, v);
+	if (!stream || !v->n_ops) {
+		free(stream);
+		return stream ? 0 : -ENOMEM;
+	}
+	v->pub.begin = v->ops[0].begin;
+	v->pub.known = known_from(v);
+	rc = walk(d, v, stream);
+	for (u32 i = 0; i < v->n_streams; i++)
+		v->streams[i].busy = stream[i].length;
+	free(stream);
+	return rc;
 }
 
 void hb_device__active(const struct hb_device *v, struct hb_ivs *out)
