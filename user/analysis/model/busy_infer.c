@@ -165,7 +165,7 @@ static int collect(struct infer *x, u32 pid)
 
 static int order(struct infer *x)
 {
-	x->event = malloc((x->n_items * 3 + 1) * sizeof(*x->event));
+	x->event = calloc(x->n_items * 3 + 1, sizeof(*x->event));
 	x->open = malloc((OPEN_MAX + 1) * sizeof(*x->open));
 	x->done = malloc((OPEN_MAX + 1) * sizeof(*x->done));
 	x->given = malloc((OPEN_MAX + 1) * sizeof(*x->given));

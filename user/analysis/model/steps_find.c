@@ -102,9 +102,12 @@ static void best_spans(const struct hb_timeline *tl, const struct hb_step_names 
 		hb_timeline__ops(tl, thread, &n);
 	for (u32 i = 0; i < n; i++)
 		count[rank_at(tl, names, thread, kind, i)]++;
-	for (u32 r = 0; r < limit; r++)
-		if (count[r] >= 2 && (r < best->rank || (r == best->rank && count[r] > best->count)))
-			*best = (struct spans){.thread = thread, .rank = r, .count = count[r]};
+	for (u32 r = 0; r < limit; r++) {
+		u32 c = count[r];
+
+		if (c >= 2 && (r < best->rank || (r == best->rank && c > best->count)))
+			*best = (struct spans){.thread = thread, .rank = r, .count = c};
+	}
 }
 
 bool hb_steps__has_span(const struct hb_timeline *tl, const struct hb_step_names *names, u32 thread)

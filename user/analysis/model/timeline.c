@@ -253,22 +253,26 @@ static void *append(struct list *l, size_t size)
 	return (char *)l->item + (size_t)l->n++ * size;
 }
 
+static int make_room(struct hb_timeline *tl)
+{
+	u32 cap = tl->cap_threads * 2 + 64;
+	struct thread **p;
+
+	if (tl->thread && tl->n_threads < tl->cap_threads)
+		return 0;
+	p = realloc(tl->thread, cap * sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	tl->thread = p;
+	tl->cap_threads = cap;
+	return 0;
+}
+
 static struct thread *new_thread(struct hb_timeline *tl, const struct hb_record *r)
 {
 	struct thread *t = calloc(1, sizeof(*t));
 
-	if (t && tl->n_threads == tl->cap_threads) {
-		u32 cap = tl->cap_threads * 2 + 64;
-		struct thread **p = realloc(tl->thread, cap * sizeof(*p));
-
-		if (!p) {
-			free(t);
-			return NULL;
-		}
-		tl->thread = p;
-		tl->cap_threads = cap;
-	}
-	if (!t || hb_map__put(tl->by_tid, r->task->tid, tl->n_threads)) {
+	if (!t || make_room(tl) || hb_map__put(tl->by_tid, r->task->tid, tl->n_threads)) {
 		free(t);
 		return NULL;
 	}
