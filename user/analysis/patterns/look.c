@@ -242,7 +242,7 @@ static int add_sample(struct hb_draft *d, const struct hb_case *c, const struct 
 	u64 t = c->begin, from_t = t > c->weight / 2 ? t - c->weight / 2 : 0, to_t = t + c->weight / 2;
 
 	d->samples++;
-	x.exposed_min = hb_ivs__within(&from->sure, t, t + 1) ? c->weight : 0;
+	x.exposed_min = !c->unsure && hb_ivs__within(&from->sure, t, t + 1) ? c->weight : 0;
 	x.exposed_likely = hb_ivs__within(&from->likely, t, t + 1) ? c->weight : 0;
 	x.exposed_max = hb_ivs__within(&from->maybe, t, t + 1) ? c->weight : 0;
 	d->weight_sure += x.exposed_min;

@@ -78,12 +78,14 @@ static struct place find_place(const struct hb_scene *s, const struct hb_excepti
 	return p;
 }
 
-/* Raising and catching: the two functions themselves, not what else they call. */
-static bool passes(const struct hb_scene *s, u32 pid, u32 stack, const struct place *at)
+/* Raising and catching: the two functions themselves, not what else they call. `caught`: it is the one that
+ * catches, which may do more. */
+static bool passes(const struct hb_scene *s, u32 pid, u32 stack, const struct place *at, bool *caught)
 {
 	struct place here = place_of(s, pid, stack);
 
-	return same_function(here.site, at->site) || same_function(here.site, at->catcher);
+	*caught = !same_function(here.site, at->site);
+	return !*caught || same_function(here.site, at->catcher);
 }
 
 /* CPU time in that function on threads that lead to a launch; or cases. */
@@ -104,7 +106,7 @@ static int each_sample(const struct hb_scene *s, u32 pid, const struct place *si
 					    .stack = m[i].at.stack,
 					    .weight = m[i].weight};
 
-			if (!passes(s, pid, m[i].at.stack, site))
+			if (!passes(s, pid, m[i].at.stack, site, &c.unsure))
 				continue;
 			*sum += m[i].weight;
 			if (d)

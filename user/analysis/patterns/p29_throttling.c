@@ -17,9 +17,9 @@ static const struct hb_param params[] = {
     [THREADS] = {"threads", HB_UNIT_COUNT, 2, "threads of one cgroup that are stopped together"},
     [PART] = {"threads_share", HB_UNIT_SHARE, 333333,
 	      "and of the group's threads that ever stand still so long"},
-    [EPISODES] = {"episodes", HB_UNIT_COUNT, 5, "times that this happens in the window"},
+    [EPISODES] = {"episodes", HB_UNIT_COUNT, 8, "times that this happens in the window"},
     [ALIGNED] = {"aligned", HB_UNIT_SHARE, 700000,
-		 "of the times between two of them that are one period, give or take a quarter"},
+		 "of the times between two of them that are one to three periods, give or take a fifth"},
     [SHARE] = {"share", HB_UNIT_SHARE, 50000, "time in which they were stopped, as a part of the window"},
     {0},
 };
@@ -76,6 +76,15 @@ struct episodes {
 	u64 last;
 };
 
+/* One, two or three periods, give or take a fifth: one may have nobody that runs in it. */
+static bool in_rhythm(u64 since, u64 period)
+{
+	u64 n = (since + period / 2) / period;
+
+	return n >= 1 && n <= 3 &&
+	       (since > n * period ? since - n * period : n * period - since) <= period / 5;
+}
+
 /* One more moment at which several threads go on, or stop, together. What follows within a quarter of the
  * period belongs to it. */
 static void add_episode(struct episodes *e, u64 at, u32 threads, u64 period)
@@ -87,7 +96,7 @@ static void add_episode(struct episodes *e, u64 at, u32 threads, u64 period)
 		return;
 	if (e->n) {
 		e->intervals++;
-		e->aligned += since >= period - period / 4 && since <= period + period / 4;
+		e->aligned += in_rhythm(since, period);
 	}
 	e->n++;
 	e->last = at;

@@ -89,8 +89,9 @@ struct hb_case {
 	u32 stack;  /* 0: none */
 	const struct hb_task *waker;
 	u32 waker_stack;
-	u64 weight; /* a CPU sample at `begin` that stands for so much time; 0: an interval */
-	u64 count;  /* occurrences that it stands for; 0: one */
+	u64 weight;  /* a CPU sample at `begin` that stands for so much time; 0: an interval */
+	u64 count;   /* occurrences that it stands for; 0: one */
+	bool unsure; /* of a sample: it may or may not be one */
 };
 
 /* An opened finding, with the conditions measured so far. NULL: out of memory. */
