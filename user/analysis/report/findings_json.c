@@ -118,8 +118,10 @@ static void put_advice(struct hb_json *j, const struct hb_pattern *p)
 			hb_json__kstring(j, m[i].key, m[i].text);
 }
 
-static void put_finding(struct hb_doc *d, const struct hb_finding *f)
+static void put_finding(const struct hb_analysis *a, struct hb_doc *d, const struct hb_finding *f)
 {
+	const struct hb_device *v = hb_devices__at(a->d, f->device); /* NULL: none */
+
 	hb_json__object(d->j);
 	put_head(d->j, f->pattern);
 	hb_json__kstring(d->j, "text", f->what);
@@ -131,8 +133,12 @@ static void put_finding(struct hb_doc *d, const struct hb_finding *f)
 		hb_doc__proc(d, f->proc);
 		hb_json__end(d->j);
 	}
-	if (f->device != UINT32_MAX)
-		hb_json__ku64(d->j, "device", f->device);
+	if (v) {
+		hb_json__kobject(d->j, "device");
+		hb_json__ku64(d->j, "id", v->number);
+		hb_json__ku64(d->j, "pid", v->pid);
+		hb_json__end(d->j);
+	}
 	if (f->n_worst)
 		put_who(d, &f->worst[0]);
 	if (f->chain[0])
@@ -160,7 +166,7 @@ void hb_analysis__put_findings(const struct hb_analysis *a, struct hb_doc *d)
 
 	hb_json__karray(d->j, "findings");
 	for (u32 i = 0; (f = hb_findings__at(a->f, i)); i++)
-		put_finding(d, f);
+		put_finding(a, d, f);
 	hb_json__end(d->j);
 	hb_json__karray(d->j, "ruled_out");
 	for (u32 i = 0; (r = hb_findings__ruled_out(a->f, i)); i++) {
