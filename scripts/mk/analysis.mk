@@ -9,6 +9,12 @@ docs-patterns: $(B)/tests/unit/test_patterns_list
 	@HB_UPDATE_DOCS=1 $< >/dev/null 2>&1 || true
 	@$<
 
+# docs/roofline.md likewise, from the tables of formulas and operators.
+.PHONY: docs-roofline
+docs-roofline: $(B)/tests/unit/test_roof_formula
+	@HB_UPDATE_DOCS=1 $< >/dev/null 2>&1 || true
+	@$<
+
 # What a call is, by its name, for imported traces: the probe tables' own words. A table's `api` line goes before its rows.
 $(B)/gen/api_names.c: $(TABLES) scripts/mk/analysis.mk
 	@mkdir -p $(@D)

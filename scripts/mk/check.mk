@@ -50,6 +50,7 @@ help:
 	@echo 'make kernel-matrix    the static program on other kernels under emulation'
 	@echo 'make docs-ndjson      the type tables of docs/ndjson.md, from the declarations'
 	@echo 'make docs-patterns    docs/patterns.md, from the descriptors of the patterns'
+	@echo 'make docs-roofline    the tables of docs/roofline.md, from the formulas'
 	@echo 'make install          into DESTDIR and PREFIX (/usr/local)'
 	@echo 'make static           build/static/herschel-bpf, for machines with another C library'
 	@echo 'make clean            remove the build folder'

@@ -7,7 +7,10 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "analysis/model/llm.h"
 #include "analysis/model/peaks.h"
@@ -190,6 +193,36 @@ static void every_formula_says_what_it_is(void **state)
 	assert_null(hb_roof__formula(HB_ROOF_KINDS));
 	for (unsigned w = 1; w < HB_ROOF_WHYS; w++)
 		assert_true(*hb_roof__why(w));
+}
+
+static void page_is_printed_from_them(void **state)
+{
+	static const char begin[] = "<!-- made by `make docs-roofline`: begin -->\n",
+			  end[] = "<!-- end -->\n";
+	char *want = NULL, *docs = calloc(1, 1 << 20), *from, *to;
+	size_t size;
+	FILE *f = open_memstream(&want, &size);
+
+	hb_roof__describe(f);
+	fclose(f);
+	f = fopen("docs/roofline.md", "r+");
+	if (!f)
+		fail_msg("docs/roofline.md is not here: run from the project's folder");
+	assert_true(fread(docs, 1, (1 << 20) - 1, f) > 0);
+	from = strstr(docs, begin);
+	to = from ? strstr(from, end) : NULL;
+	assert_non_null(to);
+	from += strlen(begin);
+	if (getenv("HB_UPDATE_DOCS")) {
+		rewind(f);
+		assert_int_equal(ftruncate(fileno(f), 0), 0);
+		fprintf(f, "%.*s%s%s", (int)(from - docs), docs, want, to);
+	} else if ((size_t)(to - from) != size || memcmp(from, want, size) != 0) {
+		fail_msg("docs/roofline.md does not say what the formulas are: run `make docs-roofline`");
+	}
+	fclose(f);
+	free(want);
+	free(docs);
 }
 
 /* ---- operators ---- */
@@ -590,6 +623,7 @@ int main(void)
 	    cmocka_unit_test(state_space),
 	    cmocka_unit_test(collectives),
 	    cmocka_unit_test(every_formula_says_what_it_is),
+	    cmocka_unit_test(page_is_printed_from_them),
 	    cmocka_unit_test(operators_that_multiply),
 	    cmocka_unit_test(products_of_narrow_types),
 	    cmocka_unit_test(attention_needs_its_mask),

@@ -3,6 +3,8 @@
 #ifndef HB_ROOF_RULE_H
 #define HB_ROOF_RULE_H
 
+#include <stdio.h>
+
 #include "analysis/model/roof_formula.h"
 #include "analysis/model/roof_shape.h"
 
@@ -54,5 +56,7 @@ enum hb_roof_why hb_roof__fill(const struct hb_roof_rule *r, const struct hb_roo
 bool hb_roof__needs_step(const struct hb_roof_rule *r);
 /* i-th rule's operator, and its formula; NULL at the end. */
 const char *hb_roof__rule_at(unsigned i, enum hb_roof_kind *kind);
+/* Formulas, sizes and operators as tables of Markdown. */
+void hb_roof__describe(FILE *out);
 
 #endif
