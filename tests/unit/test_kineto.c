@@ -224,6 +224,7 @@ static struct hb_window *device_window(struct rig *r)
 	o.name = hb_window_writer__string(r->w, "aten::mm");
 	o.shapes = hb_window_writer__string(r->w, "[[2,3],[]]");
 	o.types = hb_window_writer__string(r->w, "no list");
+	o.values = hb_window_writer__string(r->w, "{\"collective\":\"allreduce\",\"in\":1024,\"seq\":\"3\"}");
 	rig_put(r, 9000, r->main, HB_TYPE_op, &o);
 	return rig_open(r);
 }
@@ -260,6 +261,9 @@ static void devices_and_operators(void **state)
 	assert_string_equal(num(args, "Sequence number"), "0");
 	assert_int_equal(get(args, "Input Dims")->u.array.len, 2);
 	assert_null(get(args, "Input type"));
+	assert_string_equal(str(args, "Collective name"), "allreduce");
+	assert_string_equal(num(args, "In msg nelems"), "1024");
+	assert_string_equal(str(args, "Seq"), "3");
 	assert_string_equal(str(get(root, "deviceProperties")->u.array.values[0], "name"), "H100");
 	assert_string_equal(num(get(root, "deviceProperties")->u.array.values[0], "numSms"), "132");
 	assert_non_null(strstr(text, "\"rank\": 4"));

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <yajl/yajl_tree.h>
+
 #include "analysis/export/jbuf.h"
 #include "analysis/export/kineto_private.h"
 
@@ -135,6 +137,33 @@ static void add_list(struct hb_kineto *c, const char *key, const char *s)
 	hb_jbuf__lit(&c->out, ",");
 }
 
+/* What a collective says of itself, under the profiler's own names. */
+static void add_collective(struct hb_kineto *c, const char *values)
+{
+	static const struct {
+		const char *ours, *theirs;
+	} members[] = {{"collective", "Collective name"},
+		       {"dtype", "dtype"},
+		       {"group", "Process Group Name"},
+		       {"in", "In msg nelems"},
+		       {"out", "Out msg nelems"},
+		       {"ranks", "Group size"},
+		       {"seq", "Seq"}};
+	char why[64];
+	yajl_val all = *values == '{' ? yajl_tree_parse(values, why, sizeof(why)) : NULL;
+
+	for (size_t i = 0; all && i < sizeof(members) / sizeof(*members); i++) {
+		const char *path[] = {members[i].ours, NULL};
+		yajl_val v = yajl_tree_get(all, path, yajl_t_any);
+
+		if (v && YAJL_IS_STRING(v))
+			hb_kineto__text(c, members[i].theirs, YAJL_GET_STRING(v));
+		else if (v && YAJL_IS_INTEGER(v))
+			hb_kineto__s64(c, members[i].theirs, YAJL_GET_INTEGER(v));
+	}
+	yajl_tree_free(all);
+}
+
 void hb_kineto__op(struct hb_kineto *c, const struct hb_record *r)
 {
 	static const char *const cats[] = {
@@ -157,6 +186,7 @@ void hb_kineto__op(struct hb_kineto *c, const struct hb_record *r)
 	add_list(c, "Input type", hb_window__string(c->w, o->types));
 	if (*hb_window__string(c->w, o->values) == '[') /* of a collective it is no list */
 		add_list(c, "Concrete Inputs", hb_window__string(c->w, o->values));
+	add_collective(c, hb_window__string(c->w, o->values));
 	hb_kineto__end(c);
 }
 

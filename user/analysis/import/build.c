@@ -226,8 +226,9 @@ static int on_key(void *ctx, const unsigned char *key, size_t n)
 	}
 	depth = depth_in_row(b);
 	if (!b->in_list)
-		b->col =
-		    depth == 1 || (depth == 2 && b->in_args) ? hb_row__column(k, depth == 2) : HB_COL_NONE;
+		b->col = depth == 1 || (depth == 2 && b->in_args)
+			     ? hb_columns__find(&b->columns, k, depth == 2)
+			     : HB_COL_NONE;
 	return GO;
 }
 

@@ -27,6 +27,7 @@ struct hb_build {
 	u32 rows_depth; /* of the brackets around the rows; 0: not in them */
 	bool is_map[HB_BUILD_DEPTH + 1];
 	/* the row */
+	struct hb_columns columns; /* filled before the first */
 	struct hb_row row;
 	bool in_row, in_args;
 	enum hb_col col; /* of the value to come */

@@ -296,6 +296,7 @@ int hb_parse__run(struct hb_source *src, const struct hb_parse_sink *sink, struc
 	f->src = src;
 	f->st = f->b.st = st;
 	f->b.sink = sink;
+	hb_columns__init(&f->b.columns);
 	err = new_parser(f);
 	while (!err && !f->eof && !f->b.done) {
 		err = fill(f);

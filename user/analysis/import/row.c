@@ -54,45 +54,46 @@ static const struct word {
 };
 
 #define N_ELEMS(a) (sizeof(a) / sizeof(*(a)))
-#define SLOTS	   128 /* a power of two */
+#define SLOTS	   (sizeof(((struct hb_columns *)0)->slot))
 
-/* First, fourth and last letter and the length tell all of these words apart well enough. */
-static unsigned slot_of(const char *s, size_t n)
+/* First, middle and last letter and the length tell these words apart well enough. */
+static size_t slot_of(const char *s, size_t n)
 {
-	return ((unsigned char)s[0] * 7u + (unsigned char)s[n - 1] * 31u + (unsigned char)s[n / 2] * 3u +
-		(unsigned)n) %
+	return ((unsigned char)s[0] * 7u + (unsigned char)s[n - 1] * 31u + (unsigned char)s[n / 2] * 3u + n) %
 	       SLOTS;
 }
 
-static u8 slots[SLOTS]; /* index + 1 into `args`; filled once, before main() */
-
-__attribute__((constructor)) static void fill_slots(void)
+void hb_columns__init(struct hb_columns *c)
 {
-	for (size_t i = 0; i < N_ELEMS(args); i++) {
-		unsigned at = slot_of(args[i].word, args[i].n);
+	_Static_assert(N_ELEMS(args) < SLOTS / 2, "room between the words");
 
-		while (slots[at])
+	memset(c, 0, sizeof(*c));
+	for (size_t i = 0; i < N_ELEMS(args); i++) {
+		size_t at = slot_of(args[i].word, args[i].n);
+
+		while (c->slot[at])
 			at = (at + 1) % SLOTS;
-		slots[at] = (u8)(i + 1);
+		c->slot[at] = (u8)(i + 1);
 	}
 }
 
-enum hb_col hb_row__column(struct hb_piece key, bool in_args)
+static bool same(const struct word *w, struct hb_piece key)
+{
+	return w->n == key.n && memcmp(w->word, key.s, key.n) == 0;
+}
+
+enum hb_col hb_columns__find(const struct hb_columns *c, struct hb_piece key, bool in_args)
 {
 	if (!key.n)
 		return HB_COL_NONE;
-	if (!in_args) {
-		for (size_t i = 0; i < N_ELEMS(members); i++)
-			if (members[i].n == key.n && memcmp(members[i].word, key.s, key.n) == 0)
-				return members[i].col;
+	for (size_t i = 0; !in_args && i < N_ELEMS(members); i++)
+		if (same(&members[i], key))
+			return members[i].col;
+	if (!in_args)
 		return HB_COL_NONE;
-	}
-	for (unsigned at = slot_of(key.s, key.n); slots[at]; at = (at + 1) % SLOTS) {
-		const struct word *w = &args[slots[at] - 1];
-
-		if (w->n == key.n && memcmp(w->word, key.s, key.n) == 0)
-			return w->col;
-	}
+	for (size_t at = slot_of(key.s, key.n); c->slot[at]; at = (at + 1) % SLOTS)
+		if (same(&args[c->slot[at] - 1], key))
+			return args[c->slot[at] - 1].col;
 	return HB_COL_NONE;
 }
 

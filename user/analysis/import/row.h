@@ -70,8 +70,13 @@ struct hb_row {
 	u64 at; /* where it begins, bytes from the start of the JSON */
 };
 
+/* Finds columns by the names of members, quickly: a hash table of the names. */
+struct hb_columns {
+	u8 slot[128];
+};
+void hb_columns__init(struct hb_columns *c);
 /* Column of a member of a row, or of its args; HB_COL_NONE for one that is not taken. */
-enum hb_col hb_row__column(struct hb_piece key, bool in_args);
+enum hb_col hb_columns__find(const struct hb_columns *c, struct hb_piece key, bool in_args);
 
 /* A cell as an integer: a number, or a text that is one. */
 bool hb_row__int(const struct hb_row *r, enum hb_col c, s64 *out);
