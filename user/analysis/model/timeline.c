@@ -287,7 +287,7 @@ static struct thread *thread_of(struct hb_timeline *tl, const struct hb_record *
 {
 	u32 at = tl->by_task[r->task_idx];
 
-	return at ? tl->thread[at - 1] : new_thread(tl, r);
+	return at && tl->thread ? tl->thread[at - 1] : new_thread(tl, r);
 }
 
 static void on_life(struct thread *t, const struct hb_record *r)
