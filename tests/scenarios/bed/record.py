@@ -77,7 +77,7 @@ def record(scenario, side, folder):
     before = kernel.Snapshot()
     with scenario.around(side):
         target = Process(command(scenario, side), ready="ready", env=environment(scenario, notes, device), cwd=folder,
-                         preexec_fn=_nice if scenario.fair else _first)
+                         preexec_fn=_nice if side in scenario.fair else _first)
         try:
             path = os.path.join(folder, "window.hbw")
             tool.run("trace", "-p", target.pid, "-d", f"{scenario.seconds}s", "-o", path, *scenario.trace, code=OK)

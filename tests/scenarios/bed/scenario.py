@@ -26,7 +26,7 @@ class Scenario:
     blamed: tuple = ()  # roles of threads of which the finding must name one: waker or holder
     around: object = contextlib.nullcontext  # around(side): context in which it runs
     impossible: object = None  # impossible(): why it cannot be planted here, or None
-    fair: bool = False  # its threads compete for CPUs
+    fair: tuple = ()  # sides that need the fair scheduler: their threads compete for CPUs
     pending: str = ""  # why `analyze` cannot name it yet
 
     def __str__(self):

@@ -40,18 +40,18 @@ SCENARIOS = (
     Scenario(
         "graph_miss", "every 4th step has a batch for which no graph was captured",
         patterns=("P09",), program=("graphs.py",), seconds=2, cause=("--miss", "4"), twin=("--graph",),
-        shows=checks.graph_miss, healthy=checks.storm_graphs),
+        shows=checks.graph_miss, healthy=checks.storm_graphs, judge="delay_ns", amount=checks.graph_miss_delay),
     Scenario(
         "fsync", "the thread that launches waits for a journal to be on the disk",
         patterns=("P27",), program=("fsync.py",), twin=("--aside",),
         shows=checks.fsync, healthy=checks.fsync_aside),
     Scenario(
         "run_queue", "three other processes want the CPU of the thread that launches",
-        patterns=("P30",), program=("busy",), cause=("--others", "3", "0"), fair=True, twin=("--apart", "3", "0"),
+        patterns=("P30",), program=("busy",), cause=("--others", "3", "0"), fair=("cause", "twin"), twin=("--apart", "3", "0"),
         shows=checks.run_queue, healthy=checks.run_queue_apart, amount=checks.delay_exposed),
     Scenario(
         "throttled", "a pool of 2 threads uses up the quota of the group before the thread that launches gets any",
-        patterns=("P29",), program=("busy",), cause=("--pool", "2"), fair=True, twin=("--pool", "0"),
+        patterns=("P29",), program=("busy",), cause=("--pool", "2"), fair=("cause",), twin=("--pool", "0"),
         shows=checks.throttled, healthy=checks.not_throttled, amount=checks.delay_exposed,
         around=cgroup.quota, impossible=cgroup.why_not),
     Scenario(

@@ -102,6 +102,32 @@ static int add_cases(struct hb_draft *d, const struct hb_scene *s, u32 t)
 	return err;
 }
 
+/* A thread that gives the pool its rounds: it sleeps until a thread of the pool wakes it, and what it does
+ * before the next such sleep, if that is as short, is to wake them again. */
+static int add_waits(struct hb_draft *d, const struct hb_look *l, u32 t, const u32 *of, u32 number)
+{
+	u64 slice = hb_look__param(l, SLICE);
+	u32 n, edges;
+	const struct hb_tl_sleep *z = hb_timeline__sleeps(l->s->tl, t, &n);
+	const struct hb_edge *e = hb_wake__edges(l->s->wk, t, &edges);
+	int err = 0;
+
+	for (u32 i = 0; i < n && !err; i++) {
+		struct hb_case c = {.begin = z[i].at.begin,
+				    .end = z[i].at.end,
+				    .thread = t,
+				    .stack = z[i].at.stack,
+				    .waker = e[i].task};
+
+		if (!parks(&z[i]) || e[i].thread == HB_NONE || of[e[i].thread] != number)
+			continue;
+		if (i + 1 < n && z[i + 1].at.begin >= c.end && z[i + 1].at.begin - c.end <= slice)
+			c.end = z[i + 1].at.begin;
+		err = hb_draft__add(d, &c);
+	}
+	return err;
+}
+
 static int look_at(struct hb_look *l, struct pool *p, const u32 *of, u32 number)
 {
 	u64 wakes = hb_rate(p->wakes, l->s->wall), births = hb_rate(p->births, l->s->wall);
@@ -127,8 +153,7 @@ static int look_at(struct hb_look *l, struct pool *p, const u32 *of, u32 number)
 		return -ENOMEM;
 	hb_draft__pid(d, p->pid);
 	for (u32 t = 0; t < hb_timeline__threads(l->s->tl) && !err; t++)
-		if (of[t] == number)
-			err = add_cases(d, l->s, t);
+		err = of[t] == number ? add_cases(d, l->s, t) : add_waits(d, l, t, of, number);
 	return err;
 }
 
