@@ -95,6 +95,20 @@ static void as_ticks(void **state)
 		one_round();
 }
 
+/* Given backwards. */
+static void backwards(void **state)
+{
+	struct hb_ivs s = {0};
+
+	for (uint64_t i = 100; i--;)
+		hb_ivs__add(&s, i * 10, i * 10 + (i % 3 ? 5 : 10));
+	hb_ivs__join(&s);
+	assert_int_equal(hb_ivs__length(&s), 33 * 10 + 66 * 5 + 10);
+	for (size_t i = 1; i < s.n; i++)
+		assert_true(s.v[i - 1].end < s.v[i].begin);
+	hb_ivs__free(&s);
+}
+
 static void edges(void **state)
 {
 	struct hb_ivs s = {0};
@@ -114,7 +128,8 @@ static void edges(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(as_ticks), cmocka_unit_test(edges)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(as_ticks), cmocka_unit_test(backwards),
+					   cmocka_unit_test(edges)};
 
 	return cmocka_run_group_tests_name("intervals", tests, NULL, NULL);
 }

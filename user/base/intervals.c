@@ -45,12 +45,27 @@ static int cmp_begin(const void *a, const void *b)
 	return x->begin < y->begin ? -1 : x->begin > y->begin;
 }
 
-static bool sorted(const struct hb_ivs *s)
+/* Mostly they come in order, or in the opposite one. */
+static void sort(struct hb_ivs *s)
 {
-	for (size_t i = 1; i < s->n; i++)
-		if (s->v[i].begin < s->v[i - 1].begin)
-			return false;
-	return true;
+	size_t up = 1, down = 1;
+
+	while (up < s->n && s->v[up].begin >= s->v[up - 1].begin)
+		up++;
+	while (down < s->n && s->v[down].begin <= s->v[down - 1].begin)
+		down++;
+	if (up == s->n)
+		return;
+	if (down < s->n) {
+		qsort(s->v, s->n, sizeof(*s->v), cmp_begin);
+		return;
+	}
+	for (size_t i = 0; i < s->n / 2; i++) {
+		struct hb_iv x = s->v[i];
+
+		s->v[i] = s->v[s->n - 1 - i];
+		s->v[s->n - 1 - i] = x;
+	}
 }
 
 void hb_ivs__join(struct hb_ivs *s)
@@ -59,8 +74,7 @@ void hb_ivs__join(struct hb_ivs *s)
 
 	if (!s->n)
 		return;
-	if (!sorted(s)) /* mostly they come in order */
-		qsort(s->v, s->n, sizeof(*s->v), cmp_begin);
+	sort(s);
 	for (size_t i = 1; i < s->n; i++) {
 		if (s->v[i].begin <= s->v[to].end)
 			s->v[to].end = most(s->v[to].end, s->v[i].end);

@@ -22,7 +22,7 @@ static bool loads(const struct hb_scene *s, const struct hb_tl_call *c)
 {
 	const char *name = hb_scene__call_name(s, c);
 
-	return strstr(name, "ModuleLoad") || strstr(name, "LibraryLoad");
+	return c->op == HB_OP_OTHER && (strstr(name, "ModuleLoad") || strstr(name, "LibraryLoad"));
 }
 
 /* Longest call of another thread of the process that the load at [begin, end) held up. */

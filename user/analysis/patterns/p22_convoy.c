@@ -27,6 +27,11 @@ struct wait {
 	u32 pid, thread, waker;
 };
 
+struct room {	  /* for all locks, one after the other */
+	u64 *v;	  /* as many as there are sleeps */
+	u64 *sum; /* by thread: how long it waits for the lock at hand; 0 it does not */
+};
+
 struct lock { /* waits for one futex of one process, by begin */
 	const struct wait *w;
 	u32 n;
@@ -55,16 +60,17 @@ static int cmp_u64(const void *a, const void *b)
 /* Sleeps on futexes; the GIL is P21's. */
 static u32 collect(const struct hb_scene *s, struct wait *out)
 {
-	u32 n, to = 0;
+	u32 n, gils, to = 0;
 
 	for (u32 t = 0; t < hb_timeline__threads(s->tl); t++) {
 		const struct hb_tl_sleep *z = hb_timeline__sleeps(s->tl, t, &n);
 		const struct hb_edge *e = hb_wake__edges(s->wk, t, &n);
 
+		hb_timeline__gils(s->tl, t, &gils);
 		for (u32 i = 0; i < n; i++) {
 			if (z[i].chankind != HB_CHAN_FUTEX || z[i].state == HB_TSTATE_RUNNING ||
 			    e[i].thread == HB_NONE ||
-			    hb_timeline__at(s->tl, t, HB_TL_GIL, z[i].at.begin) != HB_NONE)
+			    (gils && hb_timeline__at(s->tl, t, HB_TL_GIL, z[i].at.begin) != HB_NONE))
 				continue;
 			out[to++] = (struct wait){.chan = z[i].chan,
 						  .begin = z[i].at.begin,
@@ -78,19 +84,11 @@ static u32 collect(const struct hb_scene *s, struct wait *out)
 	return to;
 }
 
-static bool waits_too(const struct lock *k, u32 thread)
-{
-	for (u32 i = 0; i < k->n; i++)
-		if (k->w[i].thread == thread)
-			return true;
-	return false;
-}
-
 /* Waits that begin while others wait, and those that an owner ends. `v`: room for n values. */
-static void count_waits(struct lock *k, u64 crowd, u64 *v)
+static void count_waits(struct lock *k, u64 crowd, const struct room *r)
 {
-	u32 ended = 0, last = HB_NONE;
-	bool last_waits = false;
+	u64 *v = r->v;
+	u32 ended = 0;
 
 	for (u32 i = 0; i < k->n; i++)
 		v[i] = k->w[i].end;
@@ -99,21 +97,18 @@ static void count_waits(struct lock *k, u64 crowd, u64 *v)
 		while (ended < k->n && v[ended] <= k->w[i].begin)
 			ended++;
 		k->crowded += i + 1 - ended >= crowd;
-		if (k->w[i].waker != last) {
-			last = k->w[i].waker;
-			last_waits = waits_too(k, last);
-		}
-		k->owned += last_waits;
+		k->owned += r->sum[k->w[i].waker] > 0;
 	}
 }
 
 /* What is held cannot be seen; but from one hand-over to the next it is held once at most, while others wait.
  */
-static void measure(struct lock *k, u64 crowd, u64 *v)
+static void measure(struct lock *k, u64 crowd, const struct room *r)
 {
+	u64 *v = r->v;
 	u32 holds = 0;
 
-	count_waits(k, crowd, v);
+	count_waits(k, crowd, r);
 	for (u32 i = 0; i < k->n; i++)
 		v[i] = k->w[i].woken;
 	qsort(v, k->n, sizeof(*v), cmp_u64);
@@ -128,25 +123,13 @@ static void measure(struct lock *k, u64 crowd, u64 *v)
 }
 
 /* The largest sum of waits of one thread that leads to a launch. */
-static u64 blocked(const struct hb_scene *s, const struct lock *k, u32 *who)
+static u64 blocked(const struct hb_scene *s, const struct lock *k, const struct room *r)
 {
 	u64 most = 0;
 
-	*who = HB_NONE;
-	for (u32 i = 0; i < k->n; i++) {
-		u64 sum = 0;
-
-		if (k->w[i].thread == *who || !hb_scene__leads(s, k->w[i].thread))
-			continue;
-		for (u32 j = i; j < k->n; j++)
-			sum += k->w[j].thread == k->w[i].thread ? k->w[j].end - k->w[j].begin : 0;
-		if (sum > most) {
-			most = sum;
-			*who = k->w[i].thread;
-		}
-		if (i > 64) /* all that matter have been seen by now */
-			break;
-	}
+	for (u32 i = 0; i < k->n; i++)
+		if (r->sum[k->w[i].thread] > most && hb_scene__leads(s, k->w[i].thread))
+			most = r->sum[k->w[i].thread];
 	return most;
 }
 
@@ -180,43 +163,53 @@ static int tell(struct hb_look *l, const struct lock *k)
 	return err;
 }
 
-static int look_at(struct hb_look *l, struct lock *k, u64 *v)
+static int look_at(struct hb_look *l, struct lock *k, const struct room *r)
 {
-	u32 who;
-	u64 most;
-
 	hb_look__subject(l);
 	if (!hb_look__at_least(l, WAITS, k->n))
 		return 0;
-	measure(k, hb_look__param(l, CROWD), v);
-	most = blocked(l->s, k, &who);
+	measure(k, hb_look__param(l, CROWD), r);
 	if (!hb_look__at_least(l, CROWDED, hb_share(k->crowded, k->n)) ||
 	    !hb_look__at_least(l, OWNED, hb_share(k->owned, k->n)) ||
 	    !hb_look__at_least(l, OVER_HOLD, hb_share(k->wait, k->hold ? k->hold : 1)) ||
 	    !hb_look__at_least(l, BLOCKED,
-			       who == HB_NONE ? 0 : hb_share(most, hb_scene__step_time(l->s, k->w[0].pid))))
+			       hb_share(blocked(l->s, k, r), hb_scene__step_time(l->s, k->w[0].pid))))
 		return 0;
 	return tell(l, k);
 }
 
-static int detect(struct hb_look *l)
+static int each_lock(struct hb_look *l, const struct wait *w, u32 n, const struct room *r)
 {
-	u64 n = hb_timeline__count(l->s->tl, HB_TL_SLEEP), *v = calloc(n + 1, sizeof(*v));
-	struct wait *w = calloc(n + 1, sizeof(*w));
-	u32 to = v && w ? collect(l->s, w) : 0;
-	int err = v && w ? 0 : -ENOMEM;
+	int err = 0;
 
-	qsort(w, to, sizeof(*w), cmp_wait);
-	for (u32 i = 0; i < to && !err;) {
+	for (u32 i = 0; i < n && !err;) {
 		struct lock k = {.w = &w[i]};
 
-		while (i < to && w[i].pid == k.w->pid && w[i].chan == k.w->chan) {
-			i++;
-			k.n++;
-		}
-		err = look_at(l, &k, v);
+		for (; i < n && w[i].pid == k.w->pid && w[i].chan == k.w->chan; i++, k.n++)
+			r->sum[w[i].thread] += w[i].end - w[i].begin;
+		err = look_at(l, &k, r);
+		for (u32 j = 0; j < k.n; j++)
+			r->sum[k.w[j].thread] = 0;
 	}
-	free(v);
+	return err;
+}
+
+static int detect(struct hb_look *l)
+{
+	u64 n = hb_timeline__count(l->s->tl, HB_TL_SLEEP);
+	struct room r = {.v = calloc(n + 1, sizeof(*r.v)),
+			 .sum = calloc(hb_timeline__threads(l->s->tl) + 1ULL, sizeof(*r.sum))};
+	struct wait *w = calloc(n + 1, sizeof(*w));
+	bool ok = r.v && r.sum && w;
+	u32 to = ok ? collect(l->s, w) : 0;
+	int err = ok ? 0 : -ENOMEM;
+
+	if (to)
+		qsort(w, to, sizeof(*w), cmp_wait);
+	if (ok)
+		err = each_lock(l, w, to, &r);
+	free(r.v);
+	free(r.sum);
 	free(w);
 	return err;
 }
