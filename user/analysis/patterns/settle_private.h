@@ -12,6 +12,11 @@ struct hb_settle {
 	bool oom;
 };
 
+/* The options that the first window was recorded with. */
+void hb_settle__begin(struct hb_settle *s);
+/* Adds one. True when the plan records more by it than the first window did. Never less: both are to be
+ * compared. */
+bool hb_settle__ask(struct hb_settle *s, const char *option, const char *value);
 /* This option was given for the first window, with this value. */
 bool hb_settle__had(const struct hb_settle *s, const char *option, const char *value);
 
