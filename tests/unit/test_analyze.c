@@ -111,7 +111,8 @@ static void verdict_is(struct rig *r, enum hb_verdict_kind kind, const char *par
 	struct hb_window *w = rig_open(r);
 	struct hb_error e = {0};
 	struct hb_devices *d = hb_devices__build(w, NULL, &e);
-	struct hb_verdict v = hb_verdict__of(d, NULL, NULL);
+	struct hb_verdict_input in = {.devices = d, .wall = WALL};
+	struct hb_verdict v = hb_verdict__of(&in);
 
 	if (v.kind != kind)
 		fail_msg("%s: %s", hb_verdict__name(v.kind), v.text);
@@ -198,6 +199,49 @@ static void idle_by_calls(void **state)
 	/* 7 ms of each step, and all of the second half of the window */
 	has(text,
 	    "VERDICT host: judged by the calls, the device had nothing to do for about 85.0 % of the window");
+	free(text);
+	rig_close(&r, w);
+}
+
+/* Readings every 10 ms: `busy` of a hundred with a request. */
+static void readings(struct rig *r, u64 busy)
+{
+	struct hb_rec_py_field running = {.kind = HB_PYKIND_LEN}, waiting = {.kind = HB_PYKIND_LEN};
+
+	running.field = hb_window_writer__string(r->w, "*:EngineCore.step self.scheduler.running:len");
+	waiting.field = hb_window_writer__string(r->w, "*:EngineCore.step self.scheduler.waiting:len");
+	for (u64 i = 0; i < 100; i++) {
+		running.call = waiting.call = START + i * 10 * MS;
+		running.num = i < busy;
+		rig_put(r, i * 10 * MS, r->main, HB_TYPE_py_field, &running);
+		rig_put(r, i * 10 * MS, r->main, HB_TYPE_py_field, &waiting);
+	}
+}
+
+static void load_is_told(void **state)
+{
+	struct rig r = made("analyze-load");
+	struct hb_window *w;
+	char *text;
+
+	kernels(&r, 100, 100, 5, "k");
+	readings(&r, 20);
+	w = rig_open(&r);
+	text = printed(w, false, 120);
+	has(text, "VERDICT no load: for 79 % of the time the engine had no request");
+	free(text);
+	text = printed(w, false, 0);
+	has(text, "\"no_load_ns\": 790000000");
+	has(text, "\"load_known_ns\": 990000000");
+	free(text);
+	rig_close(&r, w);
+	r = made("analyze-load");
+	kernels(&r, 100, 100, 5, "k");
+	readings(&r, 90);
+	w = rig_open(&r);
+	text = printed(w, false, UINT_MAX);
+	has(text, "VERDICT host: the device is idle");
+	has(text, "there were requests for 91 % of the time");
 	free(text);
 	rig_close(&r, w);
 }
@@ -323,9 +367,10 @@ static void json_is_documented(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(verdicts),	       cmocka_unit_test(devices_not_recorded),
-	    cmocka_unit_test(idle_by_calls),   cmocka_unit_test(all_left_out),
-	    cmocka_unit_test(fits_a_terminal), cmocka_unit_test(json_is_documented),
+	    cmocka_unit_test(verdicts),		  cmocka_unit_test(devices_not_recorded),
+	    cmocka_unit_test(idle_by_calls),	  cmocka_unit_test(load_is_told),
+	    cmocka_unit_test(all_left_out),	  cmocka_unit_test(fits_a_terminal),
+	    cmocka_unit_test(json_is_documented),
 	};
 
 	return cmocka_run_group_tests_name("analyze", tests, NULL, NULL);

@@ -164,3 +164,26 @@ u64 hb_states__length(const struct hb_states *v, u32 i)
 {
 	return i + 1 < v->n ? v->v[i + 1].at - v->v[i].at : 0;
 }
+
+int hb_patterns__load(const struct hb_patterns_input *in, struct hb_load *out)
+{
+	static const u32 both = 1U << HB_STATE_RUNNING | 1U << HB_STATE_WAITING;
+	struct hb_scene s = {.w = in->window, .m = in->model};
+	struct hb_states st;
+
+	*out = (struct hb_load){0};
+	if (!hb_model__totals(in->model)->by_type[HB_TYPE_py_field])
+		return 0;
+	if (hb_states__read(&s, &st))
+		return -ENOMEM;
+	for (u32 i = 0; i < st.n; i++) {
+		u64 ns = hb_states__length(&st, i);
+
+		if ((st.v[i].known & both) != both)
+			continue;
+		out->known += ns;
+		out->none += st.v[i].value[HB_STATE_RUNNING] || st.v[i].value[HB_STATE_WAITING] ? 0 : ns;
+	}
+	hb_states__free(&st);
+	return 0;
+}

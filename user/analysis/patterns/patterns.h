@@ -220,6 +220,15 @@ struct hb_patterns_input {
 	const struct hb_devices *devices; /* NULL: without device records */
 };
 
+/* Was there work to do? From fields of the engine's scheduler (trace --field), requests running and waiting.
+ */
+struct hb_load {
+	u64 known; /* ns between two readings of both; 0: nobody read them */
+	u64 none;  /* of these, with no request at all */
+};
+/* 0 or -ENOMEM. Reads the window once more when it has readings of fields. */
+int hb_patterns__load(const struct hb_patterns_input *in, struct hb_load *out);
+
 struct hb_findings;
 
 /* Runs all patterns. `t` may be NULL: defaults. The objects of `in` must outlive the result. NULL: out of

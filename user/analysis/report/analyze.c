@@ -47,6 +47,19 @@ static int look_for_patterns(struct hb_analysis *a, struct hb_error *e)
 	return a->f ? 0 : -ENOMEM;
 }
 
+static int judge(struct hb_analysis *a, struct hb_error *e)
+{
+	struct hb_patterns_input in = {.window = a->w, .model = a->m};
+	struct hb_verdict_input v = {
+	    .devices = a->d, .host = a->h, .findings = a->f, .wall = hb_model__totals(a->m)->wall_ns};
+
+	if (hb_patterns__load(&in, &v.load))
+		return hb_error__nomem(e, "the engine's fields");
+	a->load = v.load;
+	a->verdict = hb_verdict__of(&v);
+	return 0;
+}
+
 struct hb_analysis *hb_analysis__new(struct hb_window *w, const struct hb_analysis_opts *o,
 				     struct hb_error *e)
 {
@@ -58,11 +71,10 @@ struct hb_analysis *hb_analysis__new(struct hb_window *w, const struct hb_analys
 	}
 	a->w = w;
 	a->o = o ? *o : (struct hb_analysis_opts){0};
-	if (read_window(a, e) || look_for_patterns(a, e)) {
+	if (read_window(a, e) || look_for_patterns(a, e) || judge(a, e)) {
 		hb_analysis__free(a);
 		return NULL;
 	}
-	a->verdict = hb_verdict__of(a->d, a->h, a->f);
 	return a;
 }
 

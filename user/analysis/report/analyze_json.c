@@ -180,6 +180,10 @@ static void put_verdict(struct page *p)
 	hb_json__kobject(p->doc.j, "verdict");
 	hb_json__kstring(p->doc.j, "kind", hb_verdict__name(p->a->verdict.kind));
 	hb_json__kstring(p->doc.j, "text", p->a->verdict.text);
+	if (p->a->load.known) {
+		hb_json__ku64(p->doc.j, "load_known_ns", p->a->load.known);
+		hb_json__ku64(p->doc.j, "no_load_ns", p->a->load.none);
+	}
 	hb_json__end(p->doc.j);
 }
 

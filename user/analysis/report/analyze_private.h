@@ -20,6 +20,7 @@ struct hb_analysis {
 	struct hb_findings *f;
 	struct hb_peaks *peaks; /* those built in, when none were given */
 	struct hb_roofline *roofline;
+	struct hb_load load;
 	struct hb_verdict verdict;
 };
 

@@ -8,7 +8,7 @@
 
 const char *hb_verdict__name(enum hb_verdict_kind k)
 {
-	static const char *const names[HB_VERDICT_KINDS] = {"unknown", "host", "communication",
+	static const char *const names[HB_VERDICT_KINDS] = {"unknown", "no load", "host", "communication",
 							    "device busy"};
 
 	return k < HB_VERDICT_KINDS ? names[k] : "?";
@@ -58,6 +58,66 @@ static void say(struct hb_verdict *v, enum hb_verdict_kind kind, const char *fmt
 	va_end(ap);
 }
 
+/* Idle time costs nobody anything when there is nothing to do. */
+static const char *load_text(const struct hb_load *l, char *buf, size_t size)
+{
+	if (l->known)
+		snprintf(buf, size, "there were requests for %.0f %% of the time",
+			 100 - percent(l->none, l->known));
+	else
+		snprintf(buf, size, "whether requests were waiting is not known (no engine records)");
+	return buf;
+}
+
+/* ---- from device records ---- */
+
+static void idle(const struct sums *s, const struct hb_load *l, struct hb_verdict *v)
+{
+	const char *are = s->devices > 1 ? "the devices are" : "the device is";
+	double part = percent(s->idle, s->span);
+	char load[96];
+
+	if (percent(s->host, s->macro) >= HB_VERDICT_HOSTS)
+		say(v, HB_VERDICT_HOST,
+		    "%s idle %.1f %% of the time, and in %.0f %% of the long gaps the call that launches the "
+		    "next work "
+		    "had not been made yet; %s",
+		    are, part, percent(s->host, s->macro), load_text(l, load, sizeof(load)));
+	else if (percent(s->dep, s->macro) >= 50)
+		say(v, HB_VERDICT_UNKNOWN,
+		    "%s idle %.1f %% of the time, mostly with work launched that waited for an event, "
+		    "another stream or "
+		    "another device",
+		    are, part);
+	else
+		say(v, HB_VERDICT_UNKNOWN,
+		    "%s idle %.1f %% of the time, for more than one reason (see the gaps)", are, part);
+}
+
+static void from_devices(const struct sums *s, const struct hb_load *l, struct hb_verdict *v)
+{
+	char ns[32];
+
+	if (percent(s->missing, s->span) >= HB_VERDICT_MISSING)
+		say(v, HB_VERDICT_UNKNOWN,
+		    "device activity missing: for %s (%.1f %% of the time) the device looks idle and, by all "
+		    "signs, was "
+		    "not: work was launched and did not begin, as if other work were before it that is not "
+		    "in this window",
+		    hb_text__ns(ns, sizeof(ns), s->missing), percent(s->missing, s->span));
+	else if (percent(s->idle, s->span) >= HB_VERDICT_IDLE)
+		idle(s, l, v);
+	else if (percent(s->comm, s->span) >= HB_VERDICT_COMM)
+		say(v, HB_VERDICT_COMMUNICATION,
+		    "%.1f %% of the devices' time is communication that no computation hides",
+		    percent(s->comm, s->span));
+	else
+		say(v, HB_VERDICT_BUSY, "%s busy %.1f %% of the time",
+		    s->devices > 1 ? "the devices are" : "the device is", 100 - percent(s->idle, s->span));
+}
+
+/* ---- from calls alone ---- */
+
 static void without_devices(const struct hb_devices *d, struct hb_verdict *v)
 {
 	const struct hb_device_counts *c = hb_devices__counts(d);
@@ -102,18 +162,18 @@ static struct calls by_calls(const struct hb_host *h)
 	return c;
 }
 
-static void from_calls(const struct calls *c, struct hb_verdict *v)
+static void from_calls(const struct calls *c, const struct hb_load *l, struct hb_verdict *v)
 {
 	double likely = percent(c->idle.likely, c->wall);
+	char load[96];
 
 	if (likely >= HB_VERDICT_IDLE)
 		say(v, HB_VERDICT_HOST,
 		    "judged by the calls, the device had nothing to do for about %.1f %% of the window (at "
 		    "least %.1f, at "
-		    "most %.1f %%): all it had been given was done, and nothing new had come; whether "
-		    "requests were waiting "
-		    "is not known (no engine records)",
-		    likely, percent(c->idle.min, c->wall), percent(c->idle.max, c->wall));
+		    "most %.1f %%): all it had been given was done, and nothing new had come; %s",
+		    likely, percent(c->idle.min, c->wall), percent(c->idle.max, c->wall),
+		    load_text(l, load, sizeof(load)));
 	else if (percent(c->busy, c->wall) >= HB_VERDICT_BUSY_BY_CALLS)
 		say(v, HB_VERDICT_BUSY,
 		    "judged by the calls, the device was busy for %.1f %% of the window or more",
@@ -137,68 +197,34 @@ static void from_finding(const struct hb_finding *f, u64 wall, struct hb_verdict
 		    part, f->pattern->title);
 }
 
-static void idle(const struct sums *s, struct hb_verdict *v)
-{
-	const char *are = s->devices > 1 ? "the devices are" : "the device is";
-	double part = percent(s->idle, s->span);
+/* ---- all of it ---- */
 
-	if (percent(s->host, s->macro) >= HB_VERDICT_HOSTS)
-		say(v, HB_VERDICT_HOST,
-		    "%s idle %.1f %% of the time, and in %.0f %% of the long gaps the call that launches the "
-		    "next work "
-		    "had not been made yet; whether requests were waiting is not known (no engine records)",
-		    are, part, percent(s->host, s->macro));
-	else if (percent(s->dep, s->macro) >= 50)
-		say(v, HB_VERDICT_UNKNOWN,
-		    "%s idle %.1f %% of the time, mostly with work launched that waited for an event, "
-		    "another stream or "
-		    "another device",
-		    are, part);
-	else
-		say(v, HB_VERDICT_UNKNOWN,
-		    "%s idle %.1f %% of the time, for more than one reason (see the gaps)", are, part);
+static void no_load(const struct hb_load *l, u64 wall, struct hb_verdict *v)
+{
+	say(v, HB_VERDICT_NO_LOAD,
+	    "for %.0f %% of the time the engine had no request, neither running nor waiting: idle time then "
+	    "costs nobody "
+	    "anything",
+	    percent(l->none, wall));
 }
 
-static void from_devices(const struct sums *s, struct hb_verdict *v)
+struct hb_verdict hb_verdict__of(const struct hb_verdict_input *in)
 {
-	char ns[32];
-
-	if (percent(s->missing, s->span) >= HB_VERDICT_MISSING)
-		say(v, HB_VERDICT_UNKNOWN,
-		    "device activity missing: for %s (%.1f %% of the time) the device looks idle and, by all "
-		    "signs, was "
-		    "not: work was launched and did not begin, as if other work were before it that is not "
-		    "in this window",
-		    hb_text__ns(ns, sizeof(ns), s->missing), percent(s->missing, s->span));
-	else if (percent(s->idle, s->span) >= HB_VERDICT_IDLE)
-		idle(s, v);
-	else if (percent(s->comm, s->span) >= HB_VERDICT_COMM)
-		say(v, HB_VERDICT_COMMUNICATION,
-		    "%.1f %% of the devices' time is communication that no computation hides",
-		    percent(s->comm, s->span));
-	else
-		say(v, HB_VERDICT_BUSY, "%s busy %.1f %% of the time",
-		    s->devices > 1 ? "the devices are" : "the device is", 100 - percent(s->idle, s->span));
-}
-
-struct hb_verdict hb_verdict__of(const struct hb_devices *d, const struct hb_host *h,
-				 const struct hb_findings *f)
-{
-	struct calls c = h ? by_calls(h) : (struct calls){0};
-	struct sums s = sums_of(d);
+	struct calls c = in->host ? by_calls(in->host) : (struct calls){0};
+	struct sums s = sums_of(in->devices);
 	struct hb_verdict v = {0};
 
-	if (s.devices && s.span) {
-		from_devices(&s, &v);
-		return v;
+	if (percent(in->load.none, in->wall) >= HB_VERDICT_NO_REQUESTS) {
+		no_load(&in->load, in->wall, &v);
+	} else if (s.devices && s.span) {
+		from_devices(&s, &in->load, &v);
+	} else {
+		if (!hb_devices__counts(in->devices)->records && percent(c.busy + c.idle.likely, c.wall) >= 1)
+			from_calls(&c, &in->load, &v);
+		else
+			without_devices(in->devices, &v);
+		if (in->findings && hb_findings__at(in->findings, 0))
+			from_finding(hb_findings__at(in->findings, 0), in->wall, &v);
 	}
-	if (!hb_devices__counts(d)->records && percent(c.busy + c.idle.likely, c.wall) >= 1)
-		from_calls(&c, &v);
-	else
-		without_devices(d, &v);
-	if (f && h && hb_findings__at(f, 0))
-		from_finding(
-		    hb_findings__at(f, 0),
-		    hb_timeline__end(hb_host__timeline(h)) - hb_timeline__start(hb_host__timeline(h)), &v);
 	return v;
 }

@@ -10,12 +10,13 @@
 
 enum hb_verdict_kind {
 	HB_VERDICT_UNKNOWN,
+	HB_VERDICT_NO_LOAD,	  /* nobody asked for anything */
 	HB_VERDICT_HOST,	  /* the devices wait for the host */
 	HB_VERDICT_COMMUNICATION, /* they wait for each other */
 	HB_VERDICT_BUSY,	  /* they have work all the time */
 	HB_VERDICT_KINDS,
 };
-const char *hb_verdict__name(enum hb_verdict_kind k); /* "unknown", "host", "communication", "device busy" */
+const char *hb_verdict__name(enum hb_verdict_kind k); /* "unknown", "no load", "host", .. */
 
 struct hb_verdict {
 	enum hb_verdict_kind kind;
@@ -32,8 +33,17 @@ struct hb_verdict {
 /* Without device records, of the window: known to be busy. */
 #define HB_VERDICT_BUSY_BY_CALLS 85
 
-/* `h` and `f` may be NULL: then nothing is told from calls alone. */
-struct hb_verdict hb_verdict__of(const struct hb_devices *d, const struct hb_host *h,
-				 const struct hb_findings *f);
+/* With engine fields, of the window: known to be without any request. */
+#define HB_VERDICT_NO_REQUESTS 50
+
+struct hb_verdict_input {
+	const struct hb_devices *devices;
+	const struct hb_host *host;	    /* NULL: nothing is told from calls alone */
+	const struct hb_findings *findings; /* NULL: none */
+	struct hb_load load;
+	u64 wall; /* of the window, ns */
+};
+
+struct hb_verdict hb_verdict__of(const struct hb_verdict_input *in);
 
 #endif
