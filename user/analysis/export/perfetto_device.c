@@ -25,9 +25,11 @@ static bool place_of(const struct hb_record *r, u32 *device, u64 *stream)
 		*stream = d->stream;
 		return d->device != UINT32_MAX; /* the profiler's own time is the host's */
 	}
+	if (r->type != HB_TYPE_op || o->kind != HB_OPKIND_DEVICE_ANNOTATION)
+		return false;
 	*device = o->device;
 	*stream = o->stream;
-	return r->type == HB_TYPE_op && o->kind == HB_OPKIND_DEVICE_ANNOTATION;
+	return true;
 }
 
 /* Room for one more track behind those of threads; its tables too. */
