@@ -19,6 +19,7 @@ struct made { /* one window of it */
 	bool growing; /* the lock is waited for longer and longer, from nothing to that */
 	bool no_sleeps;
 	const char *cmdline, *exe, *python;
+	const char *option; /* as typed */
 	u64 lost;
 };
 
@@ -66,6 +67,8 @@ static struct hb_window *make(struct rig *r, const struct made *m)
 	p.cmdline = hb_window_writer__string(r->w, m->cmdline ? m->cmdline : "engine --port 8001");
 	hb_window_writer__proc(r->w, &p);
 	hb_window_writer__meta(r->w, "python", m->python ? m->python : "stacks");
+	if (m->option)
+		hb_window_writer__meta(r->w, "option.1", m->option);
 	state_of_noise = m->seed;
 	for (u32 i = 0; i < m->steps; i++)
 		put_step(r, m, &at, m->growing ? m->lock_ns * i * i / m->steps / m->steps : m->lock_ns);
@@ -291,6 +294,16 @@ static void test_options_loss_length(void **state)
 	struct made b = plain;
 	struct both x;
 
+	b.option = "timed allocations";
+	x = compare(plain, b);
+	assert_string_equal(caution(x.c, HB_CAUTION_OPTIONS)->text,
+			    "only B was recorded with --timed allocations");
+	assert_int_equal(x.c->n_cautions, 1);
+	done(&x);
+	b.option = "pid 4711";
+	x = compare(b, plain);
+	assert_int_equal(x.c->n_cautions, 0);
+	done(&x);
 	b.python = "off";
 	b.lost = 5000;
 	b.steps = 40;

@@ -95,10 +95,11 @@ static u32 values(const struct hb_compare *c, int k, const struct per_slice *s, 
 static double drift(const double *v, u32 n)
 {
 	double sum[2] = {0, 0};
+	u32 half = n / 2;
 
 	for (u32 i = 0; i < n; i++)
-		sum[i >= n / 2] += v[i];
-	return n > 1 ? fabs(sum[1] / (n - n / 2) - sum[0] / (n / 2)) : 0;
+		sum[i >= half] += v[i];
+	return half ? fabs(sum[1] / (double)(n - half) - sum[0] / (double)half) : 0;
 }
 
 static enum hb_change judge_size(const struct hb_compare *c, const struct hb_number *x, double drifts)
@@ -275,8 +276,10 @@ static void compare_exposed(struct hb_compare *c, struct hb_found *x)
 	char name[256];
 	bool exposed = false;
 
-	memset(s, 0, sizeof(s));
 	x->pair = -1;
+	if (!any)
+		return;
+	memset(s, 0, sizeof(s));
 	for (int k = 0; k < 2; k++) {
 		const struct hb_finding *f = x->f[k] ? x->f[k] : x->low[k];
 		const struct hb_ivs *v = f ? f->exposed : NULL;
@@ -309,6 +312,20 @@ static u32 count_findings(const struct hb_findings *f)
 	return n;
 }
 
+/* Where it was not found: whether it could not be, or costs too little there. */
+static void look_further(struct hb_compare *c, struct hb_found *x)
+{
+	for (int k = 0; k < 2; k++) {
+		const struct hb_finding *other = x->f[!k];
+
+		if (x->f[k] || !other)
+			continue;
+		x->un[k] = unchecked(c->x[k]->f, other->pattern);
+		x->low[k] = find_low(c, k, other);
+	}
+	compare_exposed(c, x);
+}
+
 static void pair_findings(struct hb_compare *c)
 {
 	const struct hb_finding *f;
@@ -327,16 +344,8 @@ static void pair_findings(struct hb_compare *c)
 			x = &c->found[c->n_found++];
 		x->f[1] = f;
 	}
-	for (u32 i = 0; i < c->n_found && !c->oom; i++) {
-		struct hb_found *x = &c->found[i];
-
-		for (int k = 0; k < 2; k++)
-			if (!x->f[k]) {
-				x->un[k] = unchecked(c->x[k]->f, x->f[!k]->pattern);
-				x->low[k] = find_low(c, k, x->f[!k]);
-			}
-		compare_exposed(c, x);
-	}
+	for (u32 i = 0; i < c->n_found && !c->oom; i++)
+		look_further(c, &c->found[i]);
 }
 
 /* ---- judgement ---- */

@@ -166,8 +166,6 @@ static void check_meta(struct hb_compare *c)
 	} keys[] = {{"profile", HB_CAUTION_OPTIONS, false},    {"layers", HB_CAUTION_OPTIONS, false},
 		    {"syscalls", HB_CAUTION_OPTIONS, false},   {"python", HB_CAUTION_OPTIONS, false},
 		    {"exceptions", HB_CAUTION_OPTIONS, false}, {"sample_hz", HB_CAUTION_OPTIONS, false},
-		    {"calls", HB_CAUTION_OPTIONS, false},      {"fields", HB_CAUTION_OPTIONS, false},
-		    {"device", HB_CAUTION_OPTIONS, false},     {"plan", HB_CAUTION_OPTIONS, false},
 		    {"tool", HB_CAUTION_OPTIONS, false},       {"simulated", HB_CAUTION_MACHINE, true},
 		    {"host", HB_CAUTION_MACHINE, false},       {"kernel", HB_CAUTION_MACHINE, false},
 		    {"machine", HB_CAUTION_MACHINE, false},    {"cpus", HB_CAUTION_MACHINE, false}};
@@ -181,24 +179,76 @@ static void check_meta(struct hb_compare *c)
 	}
 }
 
+/* Which processes, and for how long: told elsewhere. */
+static bool is_of_target(const char *option)
+{
+	static const char *const names[] = {"duration", "pid", "cgroup", "name"};
+	size_t n = strcspn(option, " ");
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (n == strlen(names[i]) && !memcmp(option, names[i], n))
+			return true;
+	return false;
+}
+
+/* Options as typed are facts of the window, one each: option.1 = "timed allocations". The i-th; NULL at the
+ * end. */
+static const char *option_at(const struct hb_window *w, u32 i)
+{
+	const char *key, *value;
+
+	for (u32 k = 0; hb_window__meta_at(w, k, &key, &value); k++)
+		if (!strncmp(key, "option.", 7) && !is_of_target(value) && !i--)
+			return value;
+	return NULL;
+}
+
+static bool has_option(const struct hb_window *w, const char *option)
+{
+	const char *x;
+
+	for (u32 i = 0; (x = option_at(w, i)); i++)
+		if (strcmp(x, option) == 0)
+			return true;
+	return false;
+}
+
+static void check_options(struct hb_compare *c)
+{
+	enum { SAID = 6 }; /* of one window */
+	const char *x;
+
+	for (int k = 0; k < 2; k++) {
+		u32 said = 0;
+
+		for (u32 i = 0; said < SAID && (x = option_at(c->x[k]->w, i)); i++) {
+			if (has_option(c->x[!k]->w, x))
+				continue;
+			hb_compare__caution(c, HB_CAUTION_OPTIONS, false, "only %c was recorded with --%s",
+					    letter(k), x);
+			said++;
+		}
+	}
+}
+
 /* ---- what was recorded ---- */
 
 static const struct {
-	enum hb_usage_kind kind;
 	const char *what;
+	enum hb_usage_kind kind;
 	bool always; /* a service that runs has some: none of them means not recorded */
-} recorded[] = {{HB_USAGE_CALL, "accelerator calls", true},
-		{HB_USAGE_WAIT, "scheduler events", true},
-		{HB_USAGE_CPU, "CPU samples", true},
-		{HB_USAGE_FUNCTION, "CPU samples", true},
-		{HB_USAGE_KERNEL, "device records", true},
-		{HB_USAGE_DEVICE, "device times", true},
-		{HB_USAGE_OP, "operators", true},
-		{HB_USAGE_GIL, "waits for the GIL", false},
-		{HB_USAGE_GC, "garbage collections", false},
-		{HB_USAGE_EXCEPTION, "exceptions", false},
-		{HB_USAGE_PYCALL, "Python calls", true},
-		{HB_USAGE_SYSCALL, "system calls", true}};
+} recorded[] = {{"accelerator calls", HB_USAGE_CALL, true},
+		{"scheduler events", HB_USAGE_WAIT, true},
+		{"CPU samples", HB_USAGE_CPU, true},
+		{"CPU samples", HB_USAGE_FUNCTION, true},
+		{"device records", HB_USAGE_KERNEL, true},
+		{"device times", HB_USAGE_DEVICE, true},
+		{"operators", HB_USAGE_OP, true},
+		{"waits for the GIL", HB_USAGE_GIL, false},
+		{"garbage collections", HB_USAGE_GC, false},
+		{"exceptions", HB_USAGE_EXCEPTION, false},
+		{"Python calls", HB_USAGE_PYCALL, true},
+		{"system calls", HB_USAGE_SYSCALL, true}};
 #define N_RECORDED (sizeof(recorded) / sizeof(*recorded))
 
 static bool same_python(const struct hb_compare *c)
@@ -337,6 +387,7 @@ void hb_compare__ground(struct hb_compare *c)
 {
 	check_target(c);
 	check_meta(c);
+	check_options(c);
 	check_records(c);
 	check_length(c);
 	check_whole(c);

@@ -91,7 +91,7 @@ static void put_pieces(struct view *v, const struct hb_lane *lane, const struct 
 
 	hb_json__ku64(j, "cell", cell);
 	hb_json__karray(j, "d");
-	for (u32 i = 0; i < made; i++) {
+	for (u32 i = 0; room && i < made; i++) {
 		hb_json__u64(j, room[i].begin - last);
 		hb_json__u64(j, room[i].end - room[i].begin);
 		hb_json__u64(j, hb_track__name(v->p, lane, t, room[i].item));
