@@ -161,6 +161,58 @@ static void contradictions(void **state)
 	rig_close(&h.r, w);
 }
 
+static void kernel(struct host_rig *h, u64 begin, u64 end, u64 correlation)
+{
+	struct hb_rec_device d = {.kind = HB_DEVKIND_KERNEL, .dur = end - begin, .correlation = correlation};
+
+	rig_put(&h->r, end, h->main, HB_TYPE_device, &d);
+}
+
+/* Four launches of 5 us at 10, 20, 300 and 310 us, kernels of 50 us: the last one starts when the one before
+ * has ended, that one when it was launched. So the way goes over two kernels to the launch at 300, and on the
+ * host from there. */
+static void over_the_device(void **state)
+{
+	struct host_rig h = host_new("path-device");
+	struct hb_error err = {0};
+	struct hb_devices *d;
+	struct hb_window *w;
+	struct hb_host *x;
+	const struct hb_seg *s;
+	u64 us = 1000;
+	u32 n;
+	static const struct {
+		u64 begin, end;
+		u32 kind;
+	} e[] = {{0, 10, HB_SEG_RUN},	    {10, 15, HB_SEG_API},      {15, 20, HB_SEG_RUN},
+		 {20, 25, HB_SEG_API},	    {25, 300, HB_SEG_RUN},     {300, 305, HB_SEG_API},
+		 {305, 310, HB_SEG_DEVICE}, {310, 360, HB_SEG_DEVICE}, {360, 361, HB_SEG_DEVICE},
+		 {361, 411, HB_SEG_DEVICE}, {411, 420, HB_SEG_DEVICE}, {420, 1000000, HB_SEG_RUN}};
+
+	for (u64 i = 0; i < 4; i++) {
+		static const u64 at[] = {10, 20, 300, 310}, begin[] = {20, 71, 310, 361};
+
+		CALL(&h, h.main, Q_LAUNCH, at[i] * us, (at[i] + 5) * us, .correlation = i + 1);
+		kernel(&h, begin[i] * us, (begin[i] + 50) * us, i + 1);
+	}
+	CALL(&h, h.main, Q_STREAM_SYNC, 330 * us, 420 * us);
+	w = host_open(&h);
+	d = hb_devices__build(w, NULL, &err);
+	x = hb_host__build(w, d, &err);
+	s = hb_path__segs(hb_host__path(x), 100, &n);
+	assert_tiles(s, n, START, START + WALL);
+	assert_int_equal(n, sizeof(e) / sizeof(*e));
+	for (u32 i = 0; i < n; i++)
+		if (s[i].begin != AT(e[i].begin * us) || s[i].end != AT(e[i].end * us) ||
+		    s[i].kind != e[i].kind)
+			fail_msg("%u: %s from %lu to %lu us", i, hb_seg__name(s[i].kind),
+				 (unsigned long)(s[i].begin - START) / us,
+				 (unsigned long)(s[i].end - START) / us);
+	hb_host__free(x);
+	hb_devices__free(d);
+	rig_close(&h.r, w);
+}
+
 /* ---- any window: all of it charged, once ---- */
 
 static u32 seed;
@@ -327,6 +379,7 @@ int main(void)
 	    cmocka_unit_test(kinds_of_time),
 	    cmocka_unit_test(outside),
 	    cmocka_unit_test(contradictions),
+	    cmocka_unit_test(over_the_device),
 	    cmocka_unit_test(covered_once),
 	    cmocka_unit_test(slack_limits_the_gain),
 	    cmocka_unit_test(the_device_in_between),

@@ -95,7 +95,7 @@ int hb_host__finish(struct hb_host *h, const struct hb_devices *d, struct hb_err
 		return -ENOMEM;
 	if (d && use_devices(h, d))
 		return hb_error__nomem(e, "device states");
-	h->path = hb_path__build(h->tl, h->wk, h->steps, h->busy, e);
+	h->path = hb_path__build(h->tl, h->wk, h->steps, h->busy, d, e);
 	h->coll = h->path ? hb_collectives__build(h->tl, e) : NULL;
 	return h->coll ? 0 : -ENOMEM;
 }

@@ -41,15 +41,16 @@ static int walk_series(struct hb_path *p, struct hb_path_row *r)
 	int err = 0;
 
 	if (!s->n)
-		return hb_walk(p->tl, p->wk, s->thread, hb_timeline__start(p->tl), hb_timeline__end(p->tl),
-			       &r->segs);
+		return hb_walk(p->tl, p->wk, p->ops, s->thread, hb_timeline__start(p->tl),
+			       hb_timeline__end(p->tl), &r->segs);
 	for (u32 i = 0; i < s->n && !err; i++)
-		err = hb_walk(p->tl, p->wk, s->thread, s->step[i].begin, s->step[i].end, &r->segs);
+		err = hb_walk(p->tl, p->wk, p->ops, s->thread, s->step[i].begin, s->step[i].end, &r->segs);
 	return err;
 }
 
 struct hb_path *hb_path__build(const struct hb_timeline *tl, const struct hb_wake *wk,
-			       const struct hb_steps *steps, const struct hb_busy *busy, struct hb_error *e)
+			       const struct hb_steps *steps, const struct hb_busy *busy,
+			       const struct hb_devices *d, struct hb_error *e)
 {
 	struct hb_path *p = calloc(1, sizeof(*p));
 	u32 n = hb_steps__series(steps);
@@ -58,12 +59,17 @@ struct hb_path *hb_path__build(const struct hb_timeline *tl, const struct hb_wak
 	if (p) {
 		*p = (struct hb_path){.tl = tl, .wk = wk, .steps = steps, .busy = busy};
 		p->row = calloc(n + 1, sizeof(*p->row));
-		err = p->row ? 0 : -ENOMEM;
+		p->ops = d ? hb_walk_ops__new(tl, d) : NULL;
+		err = p->row && (p->ops || !d) ? 0 : -ENOMEM;
 	}
 	for (u32 i = 0; !err && i < n; i++) {
 		p->row[p->n].series = hb_steps__at(steps, i);
 		err = walk_series(p, &p->row[p->n]);
 		fit(&p->row[p->n++].segs);
+	}
+	if (p) { /* what follows asks no more of it */
+		hb_walk_ops__free(p->ops);
+		p->ops = NULL;
 	}
 	if (err) {
 		hb_error__nomem(e, "critical paths");
@@ -152,7 +158,7 @@ int hb_path__walk(const struct hb_timeline *tl, const struct hb_wake *wk, u32 th
 	struct hb_segs s = {0};
 
 	*out = NULL;
-	if (hb_walk(tl, wk, thread, begin, end, &s)) {
+	if (hb_walk(tl, wk, NULL, thread, begin, end, &s)) {
 		free(s.seg);
 		return -ENOMEM;
 	}

@@ -5,13 +5,15 @@
  * From the end of a step, on its dispatch thread: a running stretch is charged to the thread; a sleep that
  * another thread ended sends the walk to that thread at the waking time (its runnable part is charged to the
  * scheduler); a sleep that no thread ended is charged to what ended it; a wait for the device is charged to
- * the device. It stops at the step's begin. So the segments of a step tile it: their lengths sum to the
- * step's.
+ * the device: all of it, or, with device records, back over pieces of work to the launch that came too late,
+ * where the walk goes on at who launched. It stops at the step's begin. So the segments of a step tile it:
+ * their lengths sum to the step's.
  */
 #ifndef HB_PATH_H
 #define HB_PATH_H
 
 #include "analysis/model/busy.h"
+#include "analysis/model/device.h"
 #include "analysis/model/wake.h"
 
 enum hb_seg_kind {
@@ -38,16 +40,18 @@ struct hb_seg {
 	u32 item;   /* index of the call (API, DEVICE), collection (GC) or sleep (the others but RUN); HB_NONE
 		     */
 	u32 via_thread, via; /* the sleep (thread, index) through which the walk came here; HB_NONE: on the
-			      * dispatch thread without a jump */
+			      * dispatch thread without a jump, or (via) over the device */
 	u8 kind;	     /* enum hb_seg_kind */
 };
 
 struct hb_path;
 
-/* Walks all steps of all series. Where a process has none its dispatch thread is walked over the whole
- * window, as one stretch. NULL with the error set: out of memory. All parts must live as long. */
+/* Walks all steps of all series; with devices (NULL: none) through their work. Where a process has none its
+ * dispatch thread is walked over the whole window, as one stretch. NULL with the error set: out of memory.
+ * All parts must live as long. */
 struct hb_path *hb_path__build(const struct hb_timeline *tl, const struct hb_wake *wk,
-			       const struct hb_steps *steps, const struct hb_busy *busy, struct hb_error *e);
+			       const struct hb_steps *steps, const struct hb_busy *busy,
+			       const struct hb_devices *d, struct hb_error *e);
 void hb_path__free(struct hb_path *p); /* NULL is fine */
 u64 hb_path__memory(const struct hb_path *p);
 
@@ -58,8 +62,8 @@ u32 hb_path__range(const struct hb_path *p, u32 pid, u64 begin, u64 end, u32 *fi
 /* ns of [begin, end) by kind: sum[HB_SEG_KINDS]. */
 void hb_path__sum(const struct hb_path *p, u32 pid, u64 begin, u64 end, u64 *sum);
 
-/* One walk by itself, from (thread, end) back to begin. Segments in order of time in a new array (free() it);
- * -ENOMEM or their number. */
+/* One walk by itself, without devices, from (thread, end) back to begin. Segments in order of time in a new
+ * array (free() it); -ENOMEM or their number. */
 int hb_path__walk(const struct hb_timeline *tl, const struct hb_wake *wk, u32 thread, u64 begin, u64 end,
 		  struct hb_seg **out);
 

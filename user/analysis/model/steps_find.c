@@ -95,6 +95,7 @@ static void best_spans(const struct hb_timeline *tl, const struct hb_step_names 
 		       enum hb_tl_kind kind, struct spans *best)
 {
 	u32 count[N_FUNCTIONS + N_MARKS] = {0}, n, limit = kind == HB_TL_PYCALL ? N_FUNCTIONS : N_MARKS;
+	u32 least = kind == HB_TL_PYCALL ? 2 : 1; /* one annotation says what it is */
 
 	if (kind == HB_TL_PYCALL)
 		hb_timeline__pycalls(tl, thread, &n);
@@ -105,7 +106,7 @@ static void best_spans(const struct hb_timeline *tl, const struct hb_step_names 
 	for (u32 r = 0; r < limit; r++) {
 		u32 c = count[r];
 
-		if (c >= 2 && (r < best->rank || (r == best->rank && c > best->count)))
+		if (c >= least && (r < best->rank || (r == best->rank && c > best->count)))
 			*best = (struct spans){.thread = thread, .rank = r, .count = c};
 	}
 }

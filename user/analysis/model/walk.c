@@ -12,6 +12,7 @@
 struct walk {
 	const struct hb_timeline *tl;
 	const struct hb_wake *wk;
+	const struct hb_walk_ops *ops;
 	struct hb_segs *out;
 	u64 begin, t;
 	u32 thread;
@@ -174,6 +175,44 @@ static int sleep_at(struct walk *x, u32 at)
 	return charge(x, s->at.begin, kind_of(e->by), at, s->at.stack);
 }
 
+/* From one piece of work to what it followed: the one before it on its stream, or, when that was done before
+ * it was launched, the launch. There the walk is on the host again. */
+static int through_device(struct walk *x, const struct hb_walk_op *op, u32 at, u32 call, u32 stack)
+{
+	int err = charge(x, op[at].end, HB_SEG_DEVICE, call, stack);
+
+	while (!err && x->t > x->begin) {
+		const struct hb_walk_op *o = &op[at], *before = o->prev == HB_NONE ? NULL : &op[o->prev];
+
+		err = charge(x, o->begin, HB_SEG_DEVICE, call, stack);
+		if (before && (o->thread == HB_NONE || before->end >= o->given)) {
+			err = err ? err : charge(x, before->end, HB_SEG_DEVICE, call, stack);
+			at = o->prev;
+			continue;
+		}
+		if (o->thread == HB_NONE ||
+		    o->given >= x->t) /* launched before the window, or clocks differ */
+			return err ? err : charge(x, x->begin, HB_SEG_OUTSIDE, call, stack);
+		err = err ? err : charge(x, o->returned, HB_SEG_DEVICE, call, stack);
+		x->via_thread = x->thread;
+		x->via = HB_NONE;
+		x->thread = o->thread;
+		return err;
+	}
+	return err;
+}
+
+/* It waited for the device up to t. */
+static int device(struct walk *x, u32 call, const struct hb_tl_call *c)
+{
+	u32 last, pid = hb_timeline__thread(x->tl, x->thread)->pid;
+	const struct hb_walk_op *op = hb_walk_ops__of(x->ops, pid, x->t, &last);
+
+	if (!op || op[last].end <= c->at.begin || ++x->jumps > JUMPS_MAX)
+		return charge(x, c->at.begin, HB_SEG_DEVICE, call, c->at.stack);
+	return through_device(x, op, last, call, c->at.stack);
+}
+
 static int one(struct walk *x)
 {
 	u32 call = call_at(x), n, sleep, thread = x->thread;
@@ -182,7 +221,7 @@ static int one(struct walk *x)
 	int err;
 
 	if (call != HB_NONE && hb_call__waited(&c[call]) && t <= hb_call__done(x->tl, x->thread, call, NULL))
-		return charge(x, c[call].at.begin, HB_SEG_DEVICE, call, c[call].at.stack);
+		return device(x, call, &c[call]);
 	sleep = hb_timeline__at(x->tl, x->thread, HB_TL_SLEEP, x->t - 1);
 	err = sleep != HB_NONE ? sleep_at(x, sleep) : run(x, call);
 	/* Intervals of a damaged window may contradict each other: then nothing is said of the rest. */
@@ -191,11 +230,12 @@ static int one(struct walk *x)
 	return err;
 }
 
-int hb_walk(const struct hb_timeline *tl, const struct hb_wake *wk, u32 thread, u64 begin, u64 end,
-	    struct hb_segs *out)
+int hb_walk(const struct hb_timeline *tl, const struct hb_wake *wk, const struct hb_walk_ops *ops, u32 thread,
+	    u64 begin, u64 end, struct hb_segs *out)
 {
 	struct walk x = {.tl = tl,
 			 .wk = wk,
+			 .ops = ops,
 			 .out = out,
 			 .begin = begin,
 			 .t = end,
