@@ -12,7 +12,7 @@ V2 = "/sys/fs/cgroup"
 def _root():
     """(version, folder) of the hierarchy that has the CPU controller."""
     for folder in V1:
-        if os.path.exists(os.path.join(folder, "cpu.cfs_quota_us")) or os.path.exists(os.path.join(folder, "cpu.cfs_period_us")):
+        if os.path.exists(os.path.join(folder, "cpu.cfs_period_us")):
             return 1, folder
     try:
         with open(os.path.join(V2, "cgroup.subtree_control"), encoding="ascii") as f:
@@ -35,7 +35,7 @@ def _write(folder, name, text):
 
 @contextlib.contextmanager
 def quota(side):
-    """For the side with the cause. Its path is in HB_CGROUP for processes that are started meanwhile; they join by themselves."""
+    """For the side with the cause. Its path is in HB_CGROUP for processes that are started meanwhile, which join it."""
     if side != "cause":
         yield None
         return

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """What is asked of records and of findings."""
+import re
+
 from . import spans
 
 TOLERANCE = 0.15
@@ -86,13 +88,15 @@ def named_first(recording, scenario):
     assert ids, f"no finding, expected {scenario.patterns}"
     assert ids[0] in scenario.patterns, f"expected {scenario.patterns} first, got {ids}"
     low, high, likely = amount(found[0], scenario.judge)
-    true = scenario.true_amount(recording.truth)
-    assert low <= true * (1 + TOLERANCE) and high >= true * (1 - TOLERANCE) and abs(likely - true) <= TOLERANCE * true, \
-        f"{ids[0]}: {scenario.judge} {likely:,} ({low:,} to {high:,}), the truth is {true:,}"
-    if scenario.blamed:
-        tids = {recording.truth.thread(role).tid for role in scenario.blamed}
-        said = numbers([found[0].get(k) for k in ("waker", "holder", "instances", "process")])
-        assert tids & said, f"{ids[0]}: none of {scenario.blamed} ({tids}) is named: {found[0]}"
+    least, most = scenario.true_amount(recording.truth)
+    assert low <= most * (1 + TOLERANCE) and high >= least * (1 - TOLERANCE) and \
+        least * (1 - TOLERANCE) <= likely <= most * (1 + TOLERANCE), \
+        f"{ids[0]}: {scenario.judge} {likely:,} ({low:,} to {high:,}), the truth is {least:,} to {most:,}"
+    tids = {tid for role in scenario.blamed for tid in recording.truth.threads(role)}
+    said = numbers([found[0].get(k) for k in ("thread", "waker", "instances")])
+    assert not scenario.blamed or tids & said, f"{ids[0]}: none of {scenario.blamed} ({tids}) is named: {found[0]}"
+    chain = found[0].get("chain", "")
+    assert re.search(".*".join(map(re.escape, scenario.chain)), chain), f"{ids[0]}: {scenario.chain} is not in '{chain}'"
 
 
 def silent(recording):

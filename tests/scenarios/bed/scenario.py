@@ -22,8 +22,9 @@ class Scenario:
     costs: str = ""  # further rows of HB_SIM_COSTS
     env: dict = dataclasses.field(default_factory=dict)
     judge: str = "exposed"  # what of the finding is compared with the truth: exposed (a range), delay_ns or count
-    amount: object = None  # amount(truth): how much that is; default: exposed time of the spans "cause"
-    blamed: tuple = ()  # roles of threads of which the finding must name one: waker or holder
+    amount: object = None  # amount(truth): how much that is, or (least, most); default: exposed time of the spans "cause"
+    blamed: tuple = ()  # begins of roles; the finding must name one of these threads: waker, holder, or who did it
+    chain: tuple = ()  # what the finding's chain of wakers names, in this order
     around: object = contextlib.nullcontext  # around(side): context in which it runs
     impossible: object = None  # impossible(): why it cannot be planted here, or None
     fair: tuple = ()  # sides that need the fair scheduler: their threads compete for CPUs
@@ -33,6 +34,9 @@ class Scenario:
         return self.name
 
     def true_amount(self, truth):
+        """(least, most): what the window's edges cut may or may not be told."""
         if self.amount:
-            return self.amount(truth)
-        return sum(b - a for a, b in truth.exposed("cause"))
+            value = self.amount(truth)
+            return value if isinstance(value, tuple) else (value, value)
+        whole = [(r["begin"], r["end"]) for r in truth.rows("cause") if r["whole"]]
+        return tuple(sum(b - a for a, b in truth.exposed(kind)) for kind in (whole, "cause"))

@@ -53,8 +53,8 @@ class Truth:
         return [(r["begin"], r["end"]) for r in self.rows(kind) if all(r.get(k) == v for k, v in fields.items())]
 
     def after_calls(self, kind):
-        """Of spans of that kind, each around calls of the accelerator: from the end of each call to what the thread does next. In
-        Python, it takes the GIL again then."""
+        """Of spans of that kind, each around calls of the accelerator: from the end of each call to what the thread does next.
+        In Python, it takes the GIL again then."""
         calls = sorted((c.tid, c.enter - self.start, c.exit - self.start) for c in self.device.calls(depth=0) if c.exit)
         out = []
         for r in self.rows(kind):
