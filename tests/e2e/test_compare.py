@@ -129,6 +129,23 @@ def test_not_comparable(window, compare, tool):
     assert ("kernel", "gemm") not in changed(result)
 
 
+def test_every_key_is_documented(window, compare):
+    with open(paths.source("docs", "compare.md"), encoding="utf-8") as f:
+        text = f.read()
+
+    def keys(x):
+        if isinstance(x, dict):
+            for k, v in x.items():
+                yield k
+                yield from keys(v)
+        if isinstance(x, list):
+            for v in x:
+                yield from keys(v)
+
+    result = compare(window("a", trace(1)), window("b", trace(2, kernel_us=1100, extra="memset_all")))
+    assert [k for k in sorted(set(keys(result))) if f"`{k}`" not in text] == []
+
+
 def test_usage(tool, window):
     a = window("a", trace(1, steps=20))
     tool.run("compare", code=USAGE)

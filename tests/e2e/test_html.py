@@ -146,6 +146,22 @@ def test_file_is_bounded(page_of):
     assert large < 6 * small, "twenty times the records, but not twenty times the page"
 
 
+def test_file_with_a_name_for_each_kernel(page_of):
+    """Programs that compile their kernels may give each its own name, and long ones."""
+    content, n = trace(steps=20000), 0
+    for row in content["traceEvents"]:
+        if row.get("cat") == "kernel":
+            n += 1
+            row["name"] = f"kernel_{n}_" + "x" * 400
+    path, analysis = page_of(content)
+    page = Page(read(path))
+    assert os.path.getsize(path) < 8 << 20
+    held = json.loads(page.scripts["analysis"])
+    assert (len(held["kernels"]), held["kernels_rows"]) == (200, n)
+    assert held["kernels"] == analysis["kernels"][:200]
+    assert len(json.loads(page.scripts["timeline"])["names"]) > 1000
+
+
 def test_file_says_what_it_thinned(page_of):
     line = json.loads(Page(read(page_of(trace(steps=60000))[0])).scripts["timeline"])
     tracks = [t for l in line["lanes"] for t in l["tracks"]]

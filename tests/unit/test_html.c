@@ -85,16 +85,24 @@ static void test_labels(void **state)
 {
 	struct hb_labels *t = hb_labels__new();
 	char longer[400];
+	u32 last = 0;
 
 	assert_non_null(t);
 	assert_int_equal(hb_labels__add(t, ""), 0);
-	assert_int_equal(hb_labels__add(t, "a"), 1);
-	assert_int_equal(hb_labels__add(t, "b"), 2);
-	assert_int_equal(hb_labels__add(t, "a"), 1);
+	assert_int_equal(hb_labels__add(t, "a"), 2);
+	assert_int_equal(hb_labels__add(t, "b"), 3);
+	assert_int_equal(hb_labels__add(t, "a"), 2);
 	memset(longer, 'x', sizeof(longer) - 1);
 	longer[sizeof(longer) - 1] = 0;
-	assert_int_equal(hb_labels__add(t, longer), 3);
-	assert_int_equal(hb_labels__add(t, longer), 3);
+	assert_int_equal(hb_labels__add(t, longer), 4);
+	assert_int_equal(hb_labels__add(t, longer), 4);
+	/* Too many: all that come late are one, what was there stays. */
+	for (u32 i = 0; i < 100000; i++) {
+		snprintf(longer, sizeof(longer), "%0100u", i);
+		last = hb_labels__add(t, longer);
+	}
+	assert_int_equal(last, 1);
+	assert_int_equal(hb_labels__add(t, "b"), 3);
 	assert_false(hb_labels__oom(t));
 	hb_labels__free(t);
 }

@@ -12,7 +12,7 @@ static int put_json(void *ctx, FILE *out, struct hb_error *e)
 {
 	const struct page *p = ctx;
 
-	return hb_analysis__json(p->a, p->file, out, e);
+	return hb_analysis__json_rows(p->a, p->file, HB_HTML_ROWS, out, e);
 }
 
 int hb_analysis__html(const struct hb_analysis *a, const char *file, FILE *out, struct hb_error *e)

@@ -164,7 +164,7 @@ static void put_kernels(struct page *p)
 	for (u32 i = 0; i < n; i++)
 		all += k[i]->dur.total;
 	hb_json__karray(j, "kernels");
-	for (u32 i = 0; i < n; i++) {
+	for (u32 i = 0; i < hb_doc__shown(&p->doc, n); i++) {
 		hb_json__object(j);
 		hb_json__kstring(j, "name", hb_doc__str(&p->doc, k[i]->name));
 		hb_json__kstring(j, "class", hb_work__name(k[i]->work));
@@ -173,6 +173,7 @@ static void put_kernels(struct page *p)
 		hb_json__end(j);
 	}
 	hb_json__end(j);
+	hb_doc__left(&p->doc, "kernels", n);
 }
 
 static void put_verdict(struct page *p)
@@ -239,11 +240,20 @@ static void put_devices(struct page *p)
 
 int hb_analysis__json(const struct hb_analysis *a, const char *file, FILE *out, struct hb_error *e)
 {
+	return hb_analysis__json_rows(a, file, 0, out, e);
+}
+
+int hb_analysis__json_rows(const struct hb_analysis *a, const char *file, u32 rows, FILE *out,
+			   struct hb_error *e)
+{
 	struct page p = {.a = a};
 	int rc = -ENOMEM;
 
-	p.doc = (struct hb_doc){
-	    .w = a->w, .m = a->m, .j = hb_json__new(out, true), .wall = hb_model__totals(a->m)->wall_ns};
+	p.doc = (struct hb_doc){.w = a->w,
+				.m = a->m,
+				.j = hb_json__new(out, true),
+				.wall = hb_model__totals(a->m)->wall_ns,
+				.max = rows};
 	if (p.doc.j) {
 		hb_json__object(p.doc.j);
 		if (file)

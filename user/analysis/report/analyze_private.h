@@ -24,6 +24,11 @@ struct hb_analysis {
 	struct hb_verdict verdict;
 };
 
+/* hb_analysis__json() with at most `rows` rows of each table (0 = all); one that has more gets a second
+ * member, its key with "_rows": how many there are. */
+int hb_analysis__json_rows(const struct hb_analysis *a, const char *file, u32 rows, FILE *out,
+			   struct hb_error *e);
+
 /* ---- JSON: members of the object that is open ---- */
 
 /* "findings", "ruled_out", "not_checked". */

@@ -74,16 +74,32 @@ static void put_price(struct hb_doc *d, const void *row)
 	hb_json__ku64(d->j, "cost_ns", p->cost_ns);
 }
 
+u32 hb_doc__shown(const struct hb_doc *d, u32 n)
+{
+	return d->max && n > d->max ? d->max : n;
+}
+
+void hb_doc__left(struct hb_doc *d, const char *key, u32 n)
+{
+	char rows[64];
+
+	if (hb_doc__shown(d, n) == n)
+		return;
+	snprintf(rows, sizeof(rows), "%s_rows", key);
+	hb_json__ku64(d->j, rows, n);
+}
+
 void hb_doc__table(struct hb_doc *d, const char *key, const void *const *rows, u32 n,
 		   void (*put)(struct hb_doc *, const void *))
 {
 	hb_json__karray(d->j, key);
-	for (u32 i = 0; i < n; i++) {
+	for (u32 i = 0; i < hb_doc__shown(d, n); i++) {
 		hb_json__object(d->j);
 		put(d, rows[i]);
 		hb_json__end(d->j);
 	}
 	hb_json__end(d->j);
+	hb_doc__left(d, key, n);
 }
 
 void hb_doc__window(struct hb_doc *d)

@@ -366,12 +366,7 @@ static void put_py_call(struct hb_doc *d, const void *row)
 
 /* ---- the document ---- */
 
-static u32 shown(u32 n, u32 max)
-{
-	return max && n > max ? max : n;
-}
-
-void hb_doc__tables(struct hb_doc *d, u32 max)
+void hb_doc__tables(struct hb_doc *d)
 {
 	const void *const *rows;
 	u32 n;
@@ -379,9 +374,7 @@ void hb_doc__tables(struct hb_doc *d, u32 max)
 #define TABLE(key, getter, put)                                                                              \
 	do {                                                                                                 \
 		rows = (const void *const *)hb_model__##getter(d->m, &n);                                    \
-		hb_doc__table(d, key, rows, shown(n, max), put);                                             \
-		if (shown(n, max) < n)                                                                       \
-			hb_json__ku64(d->j, key "_rows", n);                                                 \
+		hb_doc__table(d, key, rows, n, put);                                                         \
 	} while (0)
 	TABLE("processes", procs, put_process);
 	TABLE("classes", classes, put_class);
@@ -400,7 +393,8 @@ void hb_doc__tables(struct hb_doc *d, u32 max)
 	TABLE("gil_waits", gils, put_gil);
 	TABLE("gil_holders", holders, put_holder);
 	TABLE("gc", gcs, put_gc);
-	TABLE("stacks", stacks, put_stack);
+	if (!d->max)
+		TABLE("stacks", stacks, put_stack);
 #undef TABLE
 }
 
@@ -417,7 +411,7 @@ int hb_report__json(struct hb_window *w, FILE *out, struct hb_error *e)
 	if (d.j) {
 		hb_json__object(d.j);
 		hb_doc__window(&d);
-		hb_doc__tables(&d, 0);
+		hb_doc__tables(&d);
 		hb_doc__loss(&d);
 		hb_doc__receipt(&d);
 		hb_doc__notes(&d);

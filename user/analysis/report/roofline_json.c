@@ -108,7 +108,7 @@ static void put_rest(struct hb_doc *d, const struct hb_analysis *a)
 	const struct hb_roof_rest *r = hb_roofline__rest(a->roofline, &n);
 
 	hb_json__karray(d->j, "roofline_no_model");
-	for (u32 i = 0; i < n; i++) {
+	for (u32 i = 0; i < hb_doc__shown(d, n); i++) {
 		hb_json__object(d->j);
 		hb_json__kstring(d->j, "kernel", hb_doc__str(d, r[i].name));
 		hb_doc__known(d, "operator", r[i].operator);
@@ -118,6 +118,7 @@ static void put_rest(struct hb_doc *d, const struct hb_analysis *a)
 		hb_json__end(d->j);
 	}
 	hb_json__end(d->j);
+	hb_doc__left(d, "roofline_no_model", n);
 }
 
 void hb_analysis__put_roofline(const struct hb_analysis *a, struct hb_doc *d)
@@ -127,9 +128,10 @@ void hb_analysis__put_roofline(const struct hb_analysis *a, struct hb_doc *d)
 	const struct hb_roof_row *r = hb_roofline__rows(a->roofline, &n);
 
 	hb_json__karray(d->j, "roofline");
-	for (u32 i = 0; i < n; i++)
+	for (u32 i = 0; i < hb_doc__shown(d, n); i++)
 		put_row(d, a, &r[i]);
 	hb_json__end(d->j);
+	hb_doc__left(d, "roofline", n);
 	put_rest(d, a);
 	put_devices(d, a);
 	hb_json__kobject(d->j, "roofline_counts");

@@ -68,14 +68,11 @@ const TABLES = [
 		["in calls", "ns", (r) => r.call_ns], ["CPU", "ns", (r) => r.cpu_ns], ["off-CPU", "ns", (r) => r.offcpu_ns], ["runnable", "ns", (r) => r.runnable_ns]]],
 ];
 
-const ROWS = 200;
-
 function tables(a, t) {
 	const s = section("tables", "Tables");
-	const kernels = a.kernels || [];
-	if (kernels.length)
-		s.append(table("Kernels", kernels.slice(0, ROWS), [["kernel", "text", (r) => r.name], ["class", "text", (r) => r.class], SEEN, ...QUANTILES,
-			["share", "share", (r) => r.share]], kernels.length));
+	if ((a.kernels || []).length)
+		s.append(table("Kernels", a.kernels, [["kernel", "text", (r) => r.name], ["class", "text", (r) => r.class], SEEN, ...QUANTILES,
+			["share", "share", (r) => r.share]], a.kernels_rows));
 	for (const d of a.devices || [])
 		if ((d.copies || []).length)
 			s.append(table(`Copies of device ${d.id}, process ${process(d)}`, d.copies, [["direction", "text", (r) => r.direction], ["from", "text", (r) => r.from],
@@ -88,14 +85,26 @@ function tables(a, t) {
 /* ---- devices, receipt, loss ---- */
 
 function devices(a) {
-	const rows = a.devices || [];
-	if (!rows.length)
+	const rows = a.devices || [], states = a.device_states || [];
+	if (!rows.length && !states.length)
 		return;
 	const s = section("devices", "Devices");
-	s.append(table("Time of each device", rows, [["device", "text", (r) => String(r.id)], PROCESS, ["span", "ns", (r) => r.span_ns], ["busy", "ns", (r) => r.busy_ns],
+	if (states.length)
+		s.append(table("What is known of them over the window", states, [["of process", "text", (r) => String(r.pid)],
+			["from", "text", (r) => r.recorded ? "device records" : "calls"], ["busy", "ns", (r) => r.busy_ns], ["idle", "ns", (r) => r.idle_ns],
+			["not known", "ns", (r) => r.unknown_ns]]));
+	if (rows.length)
+		s.append(table("Time of each device", rows, [["device", "text", (r) => String(r.id)], PROCESS, ["span", "ns", (r) => r.span_ns], ["busy", "ns", (r) => r.busy_ns],
 		["compute", "ns", (r) => r.compute_ns], ["communication", "ns", (r) => r.comm_ns], ["of it exposed", "ns", (r) => r.exposed_comm_ns],
 		["copies", "ns", (r) => r.memcpy_ns], ["of them exposed", "ns", (r) => r.exposed_memcpy_ns], ["idle", "ns", (r) => r.idle_ns],
 		["not known", "ns", (r) => r.not_known_ns]]));
+	if ((a.roofline || []).length)
+		s.append(table("Speed of light: work whose sizes are known", a.roofline, [["what", "text", (r) => r.name], ["shape", "text", (r) => r.shape],
+			["kernel", "text", (r) => r.kernel], ["bound by", "text", (r) => r.bound || "not known"], SEEN, ["total", "ns", (r) => r.total_ns],
+			["p50", "ns", (r) => r.p50_ns], ["at least", "ns", (r) => r.light_ns], ["of light", "share", (r) => r.of_light]], a.roofline_rows));
+	if ((a.roofline_no_model || []).length)
+		s.append(table("Kernels without a model", a.roofline_no_model, [["kernel", "text", (r) => r.kernel], ["operator", "text", (r) => r.operator],
+			["reason", "text", (r) => r.reason], SEEN, ["total", "ns", (r) => r.total_ns]], a.roofline_no_model_rows));
 }
 
 function receipt(a) {
@@ -103,8 +112,8 @@ function receipt(a) {
 	s.append(el("h3", {}, "What recording cost"), pairs([["probes, in the targets", ns(r.probes_cost_ns)], ["hooks, on the whole machine", ns(r.hooks_cost_ns)],
 		["the tool's own CPU", ns(r.self_cpu_ns)], ["of it inside the window", ns(r.self_cpu_window_ns)], ["its memory", bytes(r.self_rss)]]));
 	if ((r.hooks || []).length)
-		s.append(table("Hooks and their prices", r.hooks.slice(0, ROWS), [["hook", "text", (x) => x.hook], ["where", "text", (x) => x.where],
-			["hits", "count", (x) => x.hits], ["price", "ns", (x) => x.price_ns], ["cost", "ns", (x) => x.cost_ns]], r.hooks.length));
+		s.append(table("Hooks and their prices", r.hooks, [["hook", "text", (x) => x.hook], ["where", "text", (x) => x.where],
+			["hits", "count", (x) => x.hits], ["price", "ns", (x) => x.price_ns], ["cost", "ns", (x) => x.cost_ns]], r.hooks_rows));
 	s.append(el("h3", {}, "What was lost"));
 	const causes = Object.entries(l).filter(([k, v]) => isNumber(v) && v > 0 && k !== "total");
 	if (l.known === false)

@@ -62,13 +62,16 @@ static int put_analysis(const struct hb_html *h, FILE *out, struct hb_error *e)
 
 static int put_tables(const struct hb_html *h, FILE *out, struct hb_error *e)
 {
-	struct hb_doc d = {
-	    .w = h->w, .m = h->m, .j = hb_json__new(out, false), .wall = hb_model__totals(h->m)->wall_ns};
+	struct hb_doc d = {.w = h->w,
+			   .m = h->m,
+			   .j = hb_json__new(out, false),
+			   .wall = hb_model__totals(h->m)->wall_ns,
+			   .max = HB_HTML_ROWS};
 
 	if (!d.j)
 		return -ENOMEM;
 	hb_json__object(d.j);
-	hb_doc__tables(&d, HB_HTML_ROWS);
+	hb_doc__tables(&d);
 	hb_json__end(d.j);
 	return hb_json__free(d.j);
 }

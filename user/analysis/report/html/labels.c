@@ -14,7 +14,7 @@ struct hb_labels {
 	bool oom;
 };
 
-enum { LONGEST = 161 };
+enum { LONGEST = 161, OTHER = 1 };
 
 struct hb_labels *hb_labels__new(void)
 {
@@ -28,6 +28,7 @@ struct hb_labels *hb_labels__new(void)
 		return NULL;
 	}
 	hb_labels__add(t, "");
+	hb_labels__add(t, "...");
 	return t;
 }
 
@@ -60,6 +61,8 @@ u32 hb_labels__add(struct hb_labels *t, const char *text)
 	for (key = hb_hash_bytes(cut, strlen(cut)); hb_map__get(t->ids, key, &id); key++)
 		if (strcmp(name(t, (u32)id), cut) == 0)
 			return (u32)id;
+	if (at > HB_LABELS_BYTES)
+		return OTHER;
 	hb_buf__add(&t->text, cut, strlen(cut) + 1);
 	hb_buf__add(&t->at, &at, sizeof(at));
 	if (t->text.oom || t->at.oom || hb_map__put(t->ids, key, t->n)) {

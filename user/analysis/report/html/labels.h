@@ -11,6 +11,10 @@ struct hb_labels;
 
 struct hb_labels *hb_labels__new(void); /* NULL: out of memory */
 void hb_labels__free(struct hb_labels *t);
+/* All texts together; names beyond are all "...". A page stays small even where each thing has a name of its
+ * own. */
+#define HB_LABELS_BYTES (2u << 20)
+
 /* Number of a text, cut to 160 bytes in its middle; 0 is "" and, when out of memory, every other. */
 u32 hb_labels__add(struct hb_labels *t, const char *text);
 bool hb_labels__oom(const struct hb_labels *t);
