@@ -119,7 +119,7 @@ int hb_child__run(const struct hb_child *c, struct hb_buf *out, struct hb_buf *c
 {
 	uint64_t deadline = hb_clock__now() + c->timeout;
 	struct files f = {-1, -1, -1, -1};
-	pid_t pid;
+	pid_t pid = -1;
 	int err = open_all(&f, c);
 
 	err = err ? err : spawn(c, &f, &pid);

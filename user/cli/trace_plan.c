@@ -187,11 +187,14 @@ struct hb_trace_plan *hb_trace_plan__take(struct hb_trace_args *a)
 {
 	struct hb_trace_plan *t = calloc(1, sizeof(*t));
 	struct hb_planfile_owner owner;
-	int err = t ? 0 : hb_error__nomem(&a->error, "the plan");
+	int err;
 
-	if (t)
-		t->p = hb_planfile__read(a->plan, &owner, &a->error);
-	if (err || !t->p) {
+	if (!t) {
+		hb_error__nomem(&a->error, "the plan");
+		return NULL;
+	}
+	t->p = hb_planfile__read(a->plan, &owner, &a->error);
+	if (!t->p) {
 		hb_trace_plan__free(t);
 		return NULL;
 	}
