@@ -47,6 +47,36 @@ static void ordered_and_nested(void **state)
 	rig_close(&h.r, w);
 }
 
+/* In whatever order it is asked: the same as looking through all. */
+static void searches(void **state)
+{
+	struct host_rig h = host_new("tl-search");
+	struct hb_error e = {0};
+	struct hb_window *w;
+	struct hb_timeline *tl;
+	const struct hb_tl_call *c;
+	u32 n, seed = 7;
+
+	for (u32 i = 0; i < 200; i++)
+		CALL(&h, h.main, Q_LAUNCH, i * i / 3, i * i / 3);
+	w = host_open(&h);
+	tl = hb_timeline__build(w, &e);
+	c = hb_timeline__calls(tl, 0, &n);
+	assert_int_equal(n, 200);
+	for (u32 i = 0; i < 2000; i++) {
+		u64 t = AT(seed % 14000);
+		u32 at = 0;
+
+		seed = i % 500 < 100 ? seed + 3 : seed * 1664525 + 1013904223;
+		while (at < n && c[at].at.begin < t)
+			at++;
+		assert_int_equal(hb_timeline__from(tl, 0, HB_TL_CALL, t), at);
+	}
+	assert_int_equal(hb_timeline__from(tl, 0, HB_TL_SLEEP, START), 0);
+	hb_timeline__free(tl);
+	rig_close(&h.r, w);
+}
+
 static void fields_of_each_kind(void **state)
 {
 	struct host_rig h = host_new("tl-kinds");
@@ -184,6 +214,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(ordered_and_nested),
+	    cmocka_unit_test(searches),
 	    cmocka_unit_test(fields_of_each_kind),
 	    cmocka_unit_test(use_of_time),
 	    cmocka_unit_test(memory),

@@ -13,6 +13,7 @@
 struct list { /* intervals of one kind and thread */
 	void *item;
 	u32 n, cap;
+	u32 hint; /* where the last search ended: at most n */
 	bool unsorted;
 };
 
@@ -543,19 +544,32 @@ u32 hb_timeline__of_pid(const struct hb_timeline *tl, u32 pid, u32 prev)
 	}
 HB_TL_LISTS(ACCESSOR)
 
+/* Questions come in the order of time, forwards or backwards: the search begins where the last one ended, in
+ * steps that double. */
 u32 hb_timeline__from(const struct hb_timeline *tl, u32 thread, enum hb_tl_kind kind, u64 t)
 {
-	const struct list *l = &tl->thread[thread]->list[kind];
-	u32 lo = 0, hi = l->n;
+	struct list *l = &tl->thread[thread]->list[kind];
+	size_t size = kinds[kind].size;
+	u32 lo, hi = l->hint, step = 1;
 
+	if (hi < l->n && span_at(l, size, hi)->begin < t) {
+		for (lo = hi + 1; lo + step <= l->n && span_at(l, size, lo + step - 1)->begin < t; step *= 2)
+			lo += step;
+		hi = lo + step <= l->n ? lo + step - 1 : l->n;
+	} else {
+		for (; step <= hi && span_at(l, size, hi - step)->begin >= t; step *= 2)
+			hi -= step;
+		lo = step <= hi ? hi - step + 1 : 0;
+	}
 	while (lo < hi) {
 		u32 mid = lo + (hi - lo) / 2;
 
-		if (span_at(l, kinds[kind].size, mid)->begin < t)
+		if (span_at(l, size, mid)->begin < t)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
+	l->hint = lo;
 	return lo;
 }
 

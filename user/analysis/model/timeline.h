@@ -5,7 +5,8 @@
  *
  * Times are monotonic ns as in the window. Threads are numbered densely from 0: those that left records, and
  * no others; HB_NONE is "no such thread", "no such interval". Everything handed out lives until
- * hb_timeline__free(). Memory is bounded by the records: hb_timeline__memory().
+ * hb_timeline__free(). To be asked by one thread at a time. Memory is bounded by the records:
+ * hb_timeline__memory().
  */
 #ifndef HB_TIMELINE_H
 #define HB_TIMELINE_H
