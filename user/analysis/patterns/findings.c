@@ -60,6 +60,7 @@ static void draft_free(struct hb_draft *d)
 	hb_sets__free(&d->sampled);
 	hb_ivs__free(&d->spans);
 	hb_hist__free(&d->len);
+	free(d->cut);
 	free(d);
 }
 
@@ -134,6 +135,49 @@ static void add_chain(struct hb_draft *d)
 	f->n_hops = hb_wake__chain(d->s->wk, thread, x->begin, x->end, f->hop, HB_HOPS);
 	if (f->n_hops)
 		hb_wake__chain_text(d->s->wk, f->hop, f->n_hops, f->chain, sizeof(f->chain));
+}
+
+static int cmp_cut(const void *a, const void *b)
+{
+	const struct hb_shrink *x = a, *y = b;
+
+	if (x->thread != y->thread)
+		return x->thread < y->thread ? -1 : 1;
+	return x->begin < y->begin ? -1 : x->begin > y->begin;
+}
+
+/* Sorted, and without overlap. */
+static void join_cuts(struct hb_draft *d)
+{
+	u32 to = 0;
+
+	qsort(d->cut, d->n_cut, sizeof(*d->cut), cmp_cut);
+	for (u32 i = 1; i < d->n_cut; i++) {
+		struct hb_shrink *last = &d->cut[to], x = d->cut[i];
+
+		if (x.thread != last->thread || x.begin >= last->end)
+			d->cut[++to] = x;
+		else if (x.end > last->end)
+			last->end = x.end;
+	}
+	d->n_cut = to + 1;
+}
+
+/* The steps of its process, or of the one that gives most work, replayed without the occurrences. */
+static void replay(struct hb_draft *d)
+{
+	const struct hb_series *p = d->f.proc ? hb_steps__of_pid(d->s->steps, d->f.proc->pid) : NULL;
+
+	if ((!p || !p->n) && hb_steps__series(d->s->steps))
+		p = hb_steps__at(d->s->steps, 0);
+	if (!d->n_cut || !p || !p->n || p->dispatch == HB_NONE || !d->f.exposed_max)
+		return;
+	join_cuts(d);
+	if (hb_path__what_if(d->s->path, p->dispatch, p->step[0].begin, p->step[p->n - 1].end, d->cut,
+			     d->n_cut, &d->f.what_if))
+		d->oom = true;
+	else
+		d->f.has_what_if = true;
 }
 
 static void judge(struct hb_draft *d, const struct hb_thresholds *t)
@@ -398,6 +442,8 @@ void hb_findings__finish(struct hb_findings *f, const struct hb_scene *s, const 
 		qsort(f->draft, f->n, sizeof(*f->draft), cmp_findings);
 	for (u32 i = 0; i < f->n; i++) {
 		add_chain(f->draft[i]);
+		if (!f->draft[i]->f.cause)
+			replay(f->draft[i]);
 		f->oom |= f->draft[i]->oom;
 	}
 }

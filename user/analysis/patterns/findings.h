@@ -17,6 +17,8 @@ struct hb_draft {
 	u64 samples;
 	u64 worst_delay;
 	struct hb_hist len;
+	struct hb_shrink *cut; /* occurrences that are intervals of threads */
+	u32 n_cut, cap_cut;
 	enum hb_confidence cap;
 	const char *cap_why;
 	bool pass; /* the gate */

@@ -2,6 +2,7 @@
 /* How a detector tells: conditions, occurrences. */
 #include <errno.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analysis/patterns/findings.h"
@@ -234,6 +235,27 @@ static int keep(struct hb_draft *d, const struct hb_case *c, struct hb_instance 
 	return d->oom ? -ENOMEM : 0;
 }
 
+/* For the replay without them. Beyond so many it is left out. */
+#define MAX_CUTS 4000
+
+static void keep_cut(struct hb_draft *d, const struct hb_case *c)
+{
+	if (c->thread == HB_NONE || c->end <= c->begin || d->n_cut == MAX_CUTS)
+		return;
+	if (d->n_cut == d->cap_cut) {
+		u32 cap = d->cap_cut ? d->cap_cut * 2 : 64;
+		struct hb_shrink *x = realloc(d->cut, cap * sizeof(*x));
+
+		if (!x) {
+			d->oom = true;
+			return;
+		}
+		d->cut = x;
+		d->cap_cut = cap;
+	}
+	d->cut[d->n_cut++] = (struct hb_shrink){.thread = c->thread, .begin = c->begin, .end = c->end};
+}
+
 /* A sample is a moment: it counts with all of its weight or not at all. The idle stretch around it stands for
  * it where findings are laid over each other. */
 static int add_sample(struct hb_draft *d, const struct hb_case *c, const struct hb_sets *from)
@@ -266,6 +288,7 @@ int hb_draft__add(struct hb_draft *d, const struct hb_case *c)
 	hb_ivs__cut(&from->sure, c->begin, c->end, &d->idle.sure);
 	hb_ivs__cut(&from->likely, c->begin, c->end, &d->idle.likely);
 	hb_ivs__cut(&from->maybe, c->begin, c->end, &d->idle.maybe);
+	keep_cut(d, c);
 	return keep(d, c, &x);
 }
 

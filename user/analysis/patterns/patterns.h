@@ -18,7 +18,7 @@
 
 #include <stdio.h>
 
-#include "analysis/model/wake.h"
+#include "analysis/model/path.h"
 #include "base/error.h"
 #include "base/intervals.h"
 #include "window/window.h"
@@ -184,6 +184,9 @@ struct hb_finding {
 	u64 count;			      /* occurrences */
 	u64 total_ns, p50_ns, p95_ns, max_ns; /* of their lengths */
 	u64 gain_bound_ns;
+	struct hb_range what_if; /* how much sooner the steps would have been over without these intervals,
+				  * everything else replayed */
+	bool has_what_if;
 	enum hb_confidence confidence;
 	const char *why;			/* the confidence, in words; NULL when high */
 	struct hb_instance worst[HB_INSTANCES]; /* by exposed time, then length */
