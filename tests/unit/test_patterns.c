@@ -35,6 +35,10 @@ static void waits_for_the_gil(void **state)
 	assert_int_equal(x->proc->pid, 100);
 	assert_int_equal(x->n_measures, 2);
 	assert_non_null(strstr(x->what, "helper (101) held it in 100 %"));
+	/* Replayed without the waits: each step but the first ends sooner by as much. */
+	assert_true(x->has_what_if && x->what_if.min <= x->what_if.likely &&
+		    x->what_if.likely <= x->what_if.max);
+	assert_true(x->what_if.max > 98 * 2 * MS && x->what_if.max <= 100 * 2 * MS);
 	pat_end(&p);
 }
 

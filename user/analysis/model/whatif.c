@@ -128,12 +128,29 @@ static int add_point(struct mapped *m, u64 was, u64 is)
 	return 0;
 }
 
+/* The first interval of this thread that ends after t: they are in order, without overlap. */
+static u32 shrink_after(const struct replay *x, const struct mapped *m, u64 t)
+{
+	u32 lo = m->shrink, hi = m->shrink + m->n_shrink;
+
+	while (lo < hi) {
+		u32 mid = lo + (hi - lo) / 2;
+
+		if (x->shrink[mid].end <= t)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
 /* How much shorter [a, b) of this thread is. */
 static u64 saved(const struct replay *x, const struct mapped *m, u64 a, u64 b)
 {
+	u32 end = m->shrink + m->n_shrink;
 	u64 ns = 0;
 
-	for (u32 i = m->shrink; i < m->shrink + m->n_shrink; i++) {
+	for (u32 i = shrink_after(x, m, a); i < end && x->shrink[i].begin < b; i++) {
 		const struct hb_shrink *s = &x->shrink[i];
 		u64 in = hb_overlap(s->begin, s->end, a, b);
 

@@ -170,7 +170,8 @@ static void replay(struct hb_draft *d)
 
 	if ((!p || !p->n) && hb_steps__series(d->s->steps))
 		p = hb_steps__at(d->s->steps, 0);
-	if (!d->n_cut || !p || !p->n || p->dispatch == HB_NONE || !d->f.exposed_max)
+	if (!d->n_cut || d->n_cut == HB_MAX_CUTS || !p || !p->n || p->dispatch == HB_NONE ||
+	    !d->f.exposed_max)
 		return;
 	join_cuts(d);
 	if (hb_path__what_if(d->s->path, p->dispatch, p->step[0].begin, p->step[p->n - 1].end, d->cut,

@@ -7,6 +7,8 @@
 #include "analysis/model/hist.h"
 #include "analysis/patterns/exposure.h"
 
+#define HB_MAX_CUTS 1000000 /* of one finding; with more it is not replayed */
+
 struct hb_draft {
 	struct hb_finding f; /* first: handed out as it is */
 	const struct hb_scene *s;

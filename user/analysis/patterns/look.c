@@ -235,12 +235,10 @@ static int keep(struct hb_draft *d, const struct hb_case *c, struct hb_instance 
 	return d->oom ? -ENOMEM : 0;
 }
 
-/* For the replay without them. Beyond so many it is left out. */
-#define MAX_CUTS 4000
-
+/* For the replay without them. */
 static void keep_cut(struct hb_draft *d, const struct hb_case *c)
 {
-	if (c->thread == HB_NONE || c->end <= c->begin || d->n_cut == MAX_CUTS)
+	if (c->thread == HB_NONE || c->end <= c->begin || d->n_cut == HB_MAX_CUTS)
 		return;
 	if (d->n_cut == d->cap_cut) {
 		u32 cap = d->cap_cut ? d->cap_cut * 2 : 64;

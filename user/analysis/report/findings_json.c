@@ -102,6 +102,13 @@ static void put_cost(struct hb_json *j, const struct hb_finding *f)
 	hb_json__ku64(j, "p95_ns", f->p95_ns);
 	hb_json__ku64(j, "max_ns", f->max_ns);
 	hb_json__ku64(j, "gain_bound_ns", f->gain_bound_ns);
+	if (f->has_what_if) {
+		hb_json__kobject(j, "what_if");
+		hb_json__ku64(j, "min_ns", f->what_if.min);
+		hb_json__ku64(j, "likely_ns", f->what_if.likely);
+		hb_json__ku64(j, "max_ns", f->what_if.max);
+		hb_json__end(j);
+	}
 	hb_json__kstring(j, "confidence", hb_confidence__name(f->confidence));
 	if (f->why)
 		hb_json__kstring(j, "why", f->why);

@@ -171,6 +171,12 @@ static void print_finding(const struct text *t, const struct hb_finding *f, u32 
 	if (f->gain_bound_ns)
 		LINE(t, "worth at most: %s (%.1f %% of the window)",
 		     hb_text__ns(a, sizeof(a), f->gain_bound_ns), of_window(t, f->gain_bound_ns));
+	if (f->has_what_if && f->what_if.min == f->what_if.max)
+		LINE(t, "without it, all else the same: the steps end %s sooner",
+		     hb_text__ns(a, sizeof(a), f->what_if.max));
+	else if (f->has_what_if)
+		LINE(t, "without it, all else the same: the steps end %s to %s sooner",
+		     hb_text__ns(a, sizeof(a), f->what_if.min), hb_text__ns(b, sizeof(b), f->what_if.max));
 	if (f->confidence != HB_CONFIDENCE_HIGH)
 		LINE(t, "confidence: %s%s%s%s%s", hb_confidence__name(f->confidence), f->why ? ", " : "",
 		     f->why ? f->why : "", f->pattern->settle ? "; to settle it: " : "",
