@@ -9,7 +9,7 @@ import pytest
 
 from lib import browser as browsers
 from lib import paths
-from lib.tool import OK, USAGE
+from lib.tool import FAILED, OK, USAGE
 
 EVIL = "</script><script>document.title = 'owned'</script><img src=x onerror=\"document.title = 'owned'\"><!--"
 STEPS, STEP_US = 120, 10000
@@ -192,6 +192,26 @@ def test_options(tool, page_of):
     tool.run("analyze", window, "--html", "x.html", "--json", code=USAGE)
     tool.run("analyze", window, window, "--html", "x.html", code=USAGE)
     assert not os.path.exists(os.path.join(tool.folder, "x.html"))
+
+
+def test_damaged_windows(tool, page_of):
+    """A window that is cut off anywhere gives a page of what there is, and a comparison with the whole one."""
+    page_of(trace())
+    window = os.path.join(tool.folder, "w.hbw")
+    with open(window, "rb") as f:
+        whole = f.read()
+    for part in (1, 3, 5, 7, 9):
+        cut = os.path.join(tool.folder, f"cut{part}.hbw")
+        with open(cut, "wb") as f:
+            f.write(whole[:len(whole) * part // 10])
+        made = tool.run("analyze", cut, "--html", cut + ".html")
+        assert made.code in (OK, FAILED) and (made.code == OK or len(made.sentences()) == 1), made
+        if made.code != OK:
+            continue
+        page = Page(read(cut + ".html"))
+        assert page.open == [] and not json.loads(page.scripts["analysis"])["window"]["complete"]
+        told = json.loads(tool.run("compare", window, cut, "--json", code=OK).out)
+        assert "damage" in {c["kind"] for c in told["cautions"]}
 
 
 # ---- in a browser ----

@@ -91,15 +91,23 @@ static u32 values(const struct hb_compare *c, int k, const struct per_slice *s, 
 	return n;
 }
 
-/* Difference between the means of a window's own halves. */
+/* How far the means of a window's own quarters lie apart. */
 static double drift(const double *v, u32 n)
 {
-	double sum[2] = {0, 0};
-	u32 half = n / 2;
+	double least = HUGE_VAL, most = -HUGE_VAL;
 
-	for (u32 i = 0; i < n; i++)
-		sum[i >= half] += v[i];
-	return half ? fabs(sum[1] / (double)(n - half) - sum[0] / (double)half) : 0;
+	for (u32 q = 0; q < 4; q++) {
+		u32 from = n * q / 4, to = n * (q + 1) / 4;
+		double sum = 0;
+
+		for (u32 i = from; i < to; i++)
+			sum += v[i];
+		if (to == from)
+			return 0;
+		least = fmin(least, sum / (double)(to - from));
+		most = fmax(most, sum / (double)(to - from));
+	}
+	return most - least;
 }
 
 static enum hb_change judge_size(const struct hb_compare *c, const struct hb_number *x, double drifts)
@@ -268,6 +276,21 @@ static const struct hb_not_checked *unchecked(const struct hb_findings *all, con
 	return NULL;
 }
 
+/* Where a rule came near to its threshold, time that it did not measure is no zero. */
+static const struct hb_ruled_out *nearly(const struct hb_findings *all, const struct hb_pattern *p)
+{
+	const struct hb_ruled_out *r;
+
+	for (u32 i = 0; (r = hb_findings__ruled_out(all, i)); i++) {
+		const struct hb_measure *m = &r->measure;
+
+		if (r->pattern == p && m->param &&
+		    (m->at_most ? m->value / 2 <= m->threshold : m->value >= m->threshold / 2))
+			return r;
+	}
+	return NULL;
+}
+
 static void compare_exposed(struct hb_compare *c, struct hb_found *x)
 {
 	const struct hb_finding *any = x->f[0] ? x->f[0] : x->f[1];
@@ -299,7 +322,7 @@ static void compare_exposed(struct hb_compare *c, struct hb_found *x)
 			p->ns[k] += s[k].ns[i];
 	}
 	compare_slices(c, p, s, false, true);
-	if (x->un[0] || x->un[1])
+	if (x->un[0] || x->un[1] || x->out[0] || x->out[1])
 		p->number[HB_METRIC_TIME].change = HB_CHANGE_NOT_COMPARED;
 }
 
@@ -322,6 +345,7 @@ static void look_further(struct hb_compare *c, struct hb_found *x)
 			continue;
 		x->un[k] = unchecked(c->x[k]->f, other->pattern);
 		x->low[k] = find_low(c, k, other);
+		x->out[k] = x->low[k] ? NULL : nearly(c->x[k]->f, other->pattern);
 	}
 	compare_exposed(c, x);
 }

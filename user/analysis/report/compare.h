@@ -4,7 +4,7 @@
  * counted or timed each slice gives one number per step, or per second where there are no steps, and the two
  * sets of numbers are compared: medians and quartiles, a rank test corrected for the number of questions
  * asked, an interval for the difference. A difference counts when it is neither chance, nor smaller than
- * asked for, nor within what each window shows between its own halves. docs/compare.md.
+ * asked for, nor within what each window shows between its own quarters. docs/compare.md.
  */
 #ifndef HB_COMPARE_H
 #define HB_COMPARE_H

@@ -352,6 +352,41 @@ static void check_whole(struct hb_compare *c)
 
 /* ---- load ---- */
 
+/* Of the time that the targets wanted to run: without a CPU; negative: not known. */
+static double waited_for_cpu(const struct hb_compare *c, int k)
+{
+	const struct hb_timeline *tl = hb_host__timeline(c->x[k]->h);
+	u64 ran = 0, ready = 0, start = hb_timeline__start(tl), end = hb_timeline__end(tl);
+
+	if (!hb_timeline__count(tl, HB_TL_SLEEP))
+		return -1;
+	for (u32 i = 0; i < hb_timeline__threads(tl); i++) {
+		const struct hb_tl_thread *t = hb_timeline__thread(tl, i);
+		struct hb_use u;
+		u32 sleeps;
+
+		hb_timeline__sleeps(tl, i, &sleeps);
+		if (!sleeps) /* it ran all the time, or was not watched */
+			continue;
+		u = hb_timeline__use(tl, i, t->born ? t->born : start, t->died ? t->died : end);
+		ran += u.running;
+		ready += u.ready;
+	}
+	return ran + ready ? (double)ready / (double)(ran + ready) : -1;
+}
+
+static void check_cpus(struct hb_compare *c)
+{
+	double a = waited_for_cpu(c, 0), b = waited_for_cpu(c, 1);
+
+	if (a > 0.1 || b > 0.1)
+		hb_compare__caution(
+		    c, HB_CAUTION_MACHINE, false,
+		    "the targets waited for a CPU for %.0f %% (A) and %.0f %% (B) of the time they wanted "
+		    "to run: whoever ran instead is part of these numbers",
+		    100 * fmax(a, 0), 100 * fmax(b, 0));
+}
+
 static double steps_per_second(const struct hb_compare *c, int k)
 {
 	const struct hb_slices *s = &c->slices[k];
@@ -392,4 +427,5 @@ void hb_compare__ground(struct hb_compare *c)
 	check_length(c);
 	check_whole(c);
 	check_load(c);
+	check_cpus(c);
 }

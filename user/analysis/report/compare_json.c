@@ -124,6 +124,8 @@ static void put_side(const struct hb_found *x, int k, struct hb_json *j)
 		hb_json__kstring(j, "confidence", hb_confidence__name(f->confidence));
 	} else if (x->un[k]) {
 		hb_json__kstring(j, "not_checked", x->un[k]->text);
+	} else if (x->out[k]) {
+		hb_json__kstring(j, "nearly", x->out[k]->what);
 	}
 	hb_json__end(j);
 }

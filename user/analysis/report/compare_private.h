@@ -16,7 +16,7 @@
 enum hb_change {
 	HB_CHANGE_CHANCE, /* within noise: as different as two windows of the same are */
 	HB_CHANGE_SMALL,  /* sure, and smaller than asked for */
-	HB_CHANGE_DRIFT,  /* within what one of the windows shows between its own halves */
+	HB_CHANGE_DRIFT,  /* within what one of the windows shows between its own quarters */
 	HB_CHANGE_MORE,
 	HB_CHANGE_LESS,
 	HB_CHANGE_FEW,		/* too few slices or events to tell */
@@ -70,6 +70,7 @@ struct hb_found {			    /* a finding in one or both */
 	const struct hb_finding *f[2];	    /* NULL: not found */
 	const struct hb_finding *low[2];    /* where it was not: its conditions hold, it costs too little */
 	const struct hb_not_checked *un[2]; /* why it could not be, where it was not found */
+	const struct hb_ruled_out *out[2];  /* or the condition that failed, if it nearly held; NULL */
 	s32 pair;			    /* of its exposed time, index; -1: none */
 };
 

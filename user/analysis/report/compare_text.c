@@ -137,7 +137,7 @@ static void found_cell(struct hb_table *t, const struct hb_compare *c, const str
 			       hb_text__ns(a, sizeof(a), f->exposed_likely),
 			       x->f[k] ? "" : " (below the gate)");
 	else
-		hb_table__cell(t, x->un[k] ? "not checked" : "not found");
+		hb_table__cell(t, x->un[k] ? "not checked" : x->out[k] ? "nearly" : "not found");
 }
 
 static void judgement_cell(struct hb_table *t, const struct hb_compare *c, const struct hb_found *x)
@@ -231,7 +231,7 @@ int hb_compare__text(const struct hb_compare *c, FILE *out, bool wide, bool all,
 	    out, WIDTH, 0,
 	    "%u of %u things changed. Each number is one per slice, %u slices of A and %u of B, per %s. A "
 	    "change is what a rank test does not take for chance (level %.2g over all %u numbers together), "
-	    "at least %.3g %% large, and larger than the difference between the halves of either window.",
+	    "at least %.3g %% large, and larger than the difference between the quarters of either window.",
 	    c->n_changed, c->n, c->slices[0].n, c->slices[1].n, unit_of(c), HB_COMPARE_LEVEL, c->n_numbers,
 	    100 * c->least);
 	return ferror(out) ? -EIO : 0;
