@@ -234,3 +234,29 @@ def workload_code(request):
         run.stdin.flush()
         assert run.stdout.readline() == "done\n"
     return run, go
+
+
+# ---- windows and experts ----
+
+GPT_OSS = {"model_type": "gpt_oss", "hidden_size": 2880, "intermediate_size": 2880, "num_hidden_layers": 24,
+           "num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 64, "vocab_size": 201088,
+           "num_local_experts": 32, "num_experts_per_tok": 4, "sliding_window": 128,
+           "layer_types": ["sliding_attention", "full_attention"] * 12, "torch_dtype": "bfloat16",
+           "quantization_config": {"quant_method": "mxfp4"}}
+
+
+def test_layers_with_a_window_read_no_more_than_that(tool, window, tmp_path):
+    """Without it T9 would have an attention at 8.41 TB/s, on a device that has 5.3."""
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(GPT_OSS))
+    doc = analysis(tool, window("T9"), "--model", path, "--gpu", "AMD Instinct MI300X")
+    narrow, wide = row(doc, name="attention_window"), row(doc, name="attention")
+    assert narrow["count"] == wide["count"] == 12
+    assert wide["size"]["kv"] == 55086 and narrow["size"]["kv"] == 32 * 128
+    assert narrow["tb_per_s"] < 5.3 and 55086 / 4096 * narrow["tb_per_s"] > 8
+    assert not [r for r in doc["roofline"] if r["model_error"]]
+    assert row(doc, name="experts_down")["types"]["weight"] == "fp4"
+
+    doc = analysis(tool, window("T10"), "--model", path, "--gpu", "AMD Instinct MI300X")
+    by_keys = {r["size"]["kv"]: r["count"] for r in rows(doc, name="vllm::unified_attention_with_output")}
+    assert by_keys == {8430 + 34489: 12, 8430 + 37 * 128: 12}  # context sequences have fewer keys than their windows hold

@@ -19,7 +19,8 @@ struct exec { /* of one device at a time */
 	const struct hb_device *v;
 	struct roof_work *work; /* by operator, or by call */
 	u32 *step;		/* by operator: of its first operation, index + 1 */
-	struct filled once;	/* looked at anew each time */
+	u32 *in_step, *seen; /* by step: attentions whose sizes are the step's; those that were looked at */
+	struct filled once;  /* looked at anew each time */
 	struct filled *filled;
 	u32 n_filled, cap_filled;
 	struct hb_map *by_ids;
@@ -61,6 +62,23 @@ static void fill(const struct exec *x, const struct roof_op *o, const struct hb_
 	f->why = hb_roof__fill(o->rule, &in, hb_window__string(w, o->values), step, &f->kind, &f->in);
 }
 
+/* With a configuration, and as many attentions in the step as it has layers of such: that of the layer whose
+ * turn it is. */
+static double window_of(struct exec *x, u32 step)
+{
+	const struct hb_llm *m = x->r->o.llm;
+	u32 n = 0, turn = x->seen[step]++;
+	double window = 0;
+
+	for (u32 i = 0; m && i < m->layers; i++) {
+		if (m->layer[i] != HB_LLM_FULL && m->layer[i] != HB_LLM_SLIDING)
+			continue;
+		if (n++ == turn && m->layer[i] == HB_LLM_SLIDING)
+			window = m->window;
+	}
+	return n == x->in_step[step] ? window : 0;
+}
+
 /* Most operators are called in few ways; those whose sizes are the step's are looked at each time. */
 static const struct filled *filled_of(struct exec *x, const struct roof_op *o, u32 step)
 {
@@ -69,8 +87,11 @@ static const struct filled *filled_of(struct exec *x, const struct roof_op *o, u
 	struct filled *f;
 
 	if (step && hb_roof__needs_step(o->rule)) {
+		struct hb_roof_step s = x->r->steps[step - 1].s;
+
 		memset(&x->once, 0, sizeof(x->once));
-		fill(x, o, &x->r->steps[step - 1].s, &x->once);
+		s.window = window_of(x, step - 1);
+		fill(x, o, &s, &x->once);
 		return &x->once;
 	}
 	while ((slot = hb_map__slot(x->by_ids, key, NULL)) && *slot &&
@@ -113,14 +134,19 @@ static int operators_of(struct exec *x)
 	int rc = 0;
 
 	memset(x->work, 0, r->n_ops * sizeof(*x->work));
+	memset(x->in_step, 0, r->n_steps * sizeof(*x->in_step));
+	memset(x->seen, 0, r->n_steps * sizeof(*x->seen));
 	for (u32 i = 0; i < x->v->n_ops; i++) {
 		u32 l = counts(&x->v->op[i]) ? launch_of(r, &x->v->op[i]) : UINT32_MAX, op;
 
 		if (l == UINT32_MAX || !r->op_of[l])
 			continue;
 		op = r->op_of[l] - 1;
-		if (!x->work[op].any)
+		if (!x->work[op].any) {
 			x->step[op] = r->step_of[l];
+			if (x->step[op] && hb_roof__needs_step(r->ops[op].rule))
+				x->in_step[x->step[op] - 1]++;
+		}
 		hb_roof__gather(&x->work[op], &x->v->op[i]);
 	}
 	for (u32 i = 0; !rc && i < r->n_ops; i++)
@@ -144,8 +170,10 @@ int hb_roof__operators(struct hb_roofline *r)
 		return 0;
 	x.work = malloc(r->n_ops * sizeof(*x.work));
 	x.step = calloc(r->n_ops, sizeof(*x.step));
+	x.in_step = calloc((size_t)r->n_steps + 1, sizeof(*x.in_step));
+	x.seen = calloc((size_t)r->n_steps + 1, sizeof(*x.seen));
 	x.by_ids = hb_map__new();
-	if (!x.work || !x.step || !x.by_ids)
+	if (!x.work || !x.step || !x.in_step || !x.seen || !x.by_ids)
 		rc = -ENOMEM;
 	while (!rc && (x.v = hb_devices__at(r->d, x.v ? x.v->index + 1 : 0)))
 		rc = operators_of(&x);
@@ -153,6 +181,8 @@ int hb_roof__operators(struct hb_roofline *r)
 	free(x.filled);
 	free(x.work);
 	free(x.step);
+	free(x.in_step);
+	free(x.seen);
 	return rc;
 }
 

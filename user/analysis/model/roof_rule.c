@@ -192,7 +192,7 @@ static enum hb_roof_why fill_paged(const struct call *c)
 		return HB_ROOF_NO_SHAPES;
 	if (!q->type || !k->type)
 		return HB_ROOF_NO_TYPES;
-	if (!c->step || !hb_roof__step_attention(c->step, 0, c->in))
+	if (!c->step || !hb_roof__step_attention(c->step, c->step->window, c->in))
 		return HB_ROOF_NO_STEP;
 	set(c, HB_ROOF_HEADS, q->dim[1]);
 	set(c, HB_ROOF_KV_HEADS, k->dim[1]);

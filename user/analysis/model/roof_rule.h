@@ -18,6 +18,7 @@ struct hb_roof_part {
 struct hb_roof_step {
 	struct hb_roof_part prefill, decode;
 	double tokens; /* of both; more where the batch was padded; 0: not told */
+	double window; /* of the layer that is looked at: keys a query sees at most; 0 = all */
 };
 
 /* The name of a step's annotation, as engines write it. False: it is none that tells of a step.
