@@ -302,7 +302,7 @@ def test_a_file_that_is_no_plan_gets_one_sentence(tool, put, text, word):
 def test_what_cannot_be_recorded_is_not_approved(tool, put, target):
     for record, word in (({"syscalls": "everything"}, "--syscalls"), ({"duration": "0s"}, "duration"), ({"frequency": "1e9"}, "-F"),
                          ({"duration": "9" * 400 + "s"}, "duration"), ({"calls": ["a b"]}, "blank"),
-                         ({"field": ["nothing"]}, ""), ({"timed": "nothing"}, "--timed"), ({"python": "off", "calls": ["*:f"]}, "--python off")):
+                         ({"field": ["nothing"]}, ""), ({"timed": "nothing"}, "--timed"), ({"probe": ["api x", "libx.so f nonsense"]}, "nonsense"), ({"python": "off", "calls": ["*:f"]}, "--python off")):
         path = put(plan_of(target.pid, **record))
         before = load(path)
         refused(tool.run("plan", "approve", path, "--yes"), USAGE, "cannot be recorded", word)

@@ -82,7 +82,8 @@ static const struct argp_option options[] = {
      "of the message",
      3},
     {"probes", KEY_PROBES, "FILE", 0, "further probe table; may be repeated", 3},
-    {"probe", KEY_PROBE, "ROW", 0, "one row of a probe table; may be repeated", 3},
+    {"probe", KEY_PROBE, "ROW", 0,
+     "one row of a probe table, or its api line, which comes first; may be repeated", 3},
     {"timed", KEY_TIMED, "CLASS,..", 0,
      "both ends of the calls of these classes, so that their durations are known; CLASS as in `probes list`, "
      "or "
@@ -460,6 +461,20 @@ int hb_cli_trace__parse(int argc, char **argv, struct hb_trace_args *a)
 	return hb_cli__parse(&argp, argc, argv, a, &a->error);
 }
 
+/* Before anything is touched, or a plan with them is approved. */
+static int check_rows(struct hb_trace_args *a)
+{
+	struct hb_tables *t = a->rows.size ? hb_tables__new() : NULL;
+	int err = 0;
+
+	if (a->rows.size && !t)
+		return hb_error__nomem(&a->error, "--probe");
+	if (t)
+		err = hb_tables__add_text(t, "--probe", a->rows.data, a->rows.size, &a->error);
+	hb_tables__free(t);
+	return err;
+}
+
 /* Options that only make sense together. */
 int hb_cli_trace__check(struct hb_trace_args *a)
 {
@@ -478,5 +493,5 @@ int hb_cli_trace__check(struct hb_trace_args *a)
 		hb_error__set(&a->error, HB_EXIT_USAGE, -EINVAL,
 			      "--py-hook is for calls: use it with --python calls, --calls or --field");
 	a->o.probe_rows = a->rows.size ? a->rows.data : NULL;
-	return a->error.err;
+	return a->error.err ? a->error.err : check_rows(a);
 }
