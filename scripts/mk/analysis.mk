@@ -44,7 +44,9 @@ $(B)/gen/html.c: $(HTML_DIR)/page.html $(B)/gen/page.css $(B)/gen/page.js script
 	  }; \
 	  blob page $(HTML_DIR)/page.html; blob style $(B)/gen/page.css; blob script $(B)/gen/page.js; } > $@
 # What devices can do at best (analysis/model/peaks.h), made a part of the program.
-$(B)/gen/peaks.c: user/analysis/model/peaks.tbl Makefile
+$(B)/gen/peaks.c: user/analysis/model/peaks.tbl scripts/mk/analysis.mk
 	@mkdir -p $(@D)
 	@{ echo '#include "analysis/model/peaks.h"'; \
-	  echo "__asm__(\".section .rodata\\n.global hb_peaks_begin\\nhb_peaks_begin:\\n.incbin \\\"$<\\\"\\n.global hb_peaks_end\\nhb_peaks_end:\\n.byte 0\\n.text\\n\");"; } > $@
+	  echo "__asm__(\".section .rodata\\nhb_peaks_0:\\n.incbin \\\"$<\\\"\\nhb_peaks_1:\\n.byte 0\\n.text\\n\");"; \
+	  echo 'extern const char hb_peaks_0[], hb_peaks_1[];'; \
+	  echo 'const struct hb_peaks_text hb_peaks_text = {hb_peaks_0, hb_peaks_1};'; } > $@

@@ -1,3 +1,4 @@
+#!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # Seeds of fuzz_roofline: peaks (0), a model (1), an operator's texts (2), steps (3).
 out=$1

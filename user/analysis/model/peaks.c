@@ -14,8 +14,6 @@
 #define WORD_MAX  127
 #define STARS_MAX 16 /* in all of a name: each costs time to match */
 
-extern const char hb_peaks_begin[], hb_peaks_end[]; /* peaks.tbl, made a part of the program at build time */
-
 struct hb_peaks {
 	struct hb_peak *row;
 	unsigned n;
@@ -215,7 +213,8 @@ int hb_peaks__add_text(struct hb_peaks *p, const char *name, const char *text, s
 
 int hb_peaks__add_builtin(struct hb_peaks *p, struct hb_error *e)
 {
-	return hb_peaks__add_text(p, "peaks.tbl", hb_peaks_begin, (size_t)(hb_peaks_end - hb_peaks_begin), e);
+	return hb_peaks__add_text(p, "peaks.tbl", hb_peaks_text.begin,
+				  (size_t)(hb_peaks_text.end - hb_peaks_text.begin), e);
 }
 
 int hb_peaks__add_file(struct hb_peaks *p, const char *path, struct hb_error *e)

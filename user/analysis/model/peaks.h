@@ -25,6 +25,11 @@ struct hb_peak {
 	unsigned sms;		 /* multiprocessors; 0: not known */
 };
 
+struct hb_peaks_text { /* peaks.tbl, made a part of the program at build time */
+	const char *begin, *end;
+};
+extern const struct hb_peaks_text hb_peaks_text;
+
 struct hb_peaks;
 
 struct hb_peaks *hb_peaks__new(void); /* empty; NULL: out of memory */
