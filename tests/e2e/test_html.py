@@ -234,7 +234,9 @@ def test_browser_keys_move_the_timeline(page_of, chromium):
     chromium.open(page_of(trace())[0])
     chromium.wait("document.getElementById('timeline-box').dataset.end")
     begin, end = view(chromium)
-    # By Tab alone, as somebody without a mouse gets there.
+    # By Tab alone, as somebody without a mouse gets there; the first stop is a way past the head.
+    chromium.key("Tab")
+    assert chromium.eval("document.activeElement.getAttribute('href')") == "#main"
     for _ in range(80):
         chromium.key("Tab")
         if chromium.eval("document.activeElement.id") == "timeline-box":

@@ -30,7 +30,11 @@ def program():
         raise Missing(f"HB_CHROMIUM names {named}, which is not there")
     if os.geteuid() != 0:
         raise Missing("no Chromium here; as root the tests fetch Debian's, or install chromium")
-    done = subprocess.run([paths.source("scripts", "pythons"), "chromium"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        done = subprocess.run([paths.source("scripts", "pythons"), "chromium"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, timeout=900)
+    except subprocess.TimeoutExpired:
+        raise Missing("Debian's Chromium could not be fetched within 900 s; run scripts/pythons chromium") from None
     words = done.stdout.split()
     if len(words) != 3 or words[1] == "skipped:":
         raise Missing((done.stdout + done.stderr).strip() or "Debian's Chromium could not be fetched")

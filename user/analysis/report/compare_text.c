@@ -33,15 +33,21 @@ static const char *signed_value(enum hb_metric m, double v, char *buf, size_t si
 	return buf;
 }
 
-static void spread_cell(struct hb_table *t, enum hb_metric m, const struct hb_spread *s)
+/* Median with its quartiles; on a narrow page with half of what lies between them, as part of it. */
+static void spread_cell(struct hb_table *t, enum hb_metric m, const struct hb_spread *s, bool wide)
 {
 	char a[40], b[40], c[40];
 
-	if (s->n)
+	if (!s->n)
+		hb_table__cell(t, "-");
+	else if (wide)
 		hb_table__cell(t, "%s [%s %s]", value(m, s->median, a, sizeof(a)),
 			       value(m, s->q1, b, sizeof(b)), value(m, s->q3, c, sizeof(c)));
+	else if (s->median > 0)
+		hb_table__cell(t, "%s +-%.0f %%", value(m, s->median, a, sizeof(a)),
+			       50 * (s->q3 - s->q1) / s->median);
 	else
-		hb_table__cell(t, "-");
+		hb_table__cell(t, "%s", value(m, s->median, a, sizeof(a)));
 }
 
 static void change_cell(struct hb_table *t, const struct hb_number *x)
@@ -60,7 +66,7 @@ static const char *unit_of(const struct hb_compare *c)
 }
 
 static void number_row(struct hb_table *t, const struct hb_compare *c, const struct hb_pair *p,
-		       enum hb_metric m)
+		       enum hb_metric m, bool wide)
 {
 	const struct hb_number *x = &p->number[m];
 	char a[40], b[40], name[LONGEST * 4];
@@ -68,8 +74,8 @@ static void number_row(struct hb_table *t, const struct hb_compare *c, const str
 	snprintf(name, sizeof(name), "%s", p->name);
 	hb_table__cell(t, "%s %s", hb_pair__kind(p), hb_text__fit(name, LONGEST));
 	hb_table__cell(t, m == HB_METRIC_LENGTH ? "each" : "%s/%s", hb_metric__name(m), unit_of(c));
-	spread_cell(t, m, &x->a);
-	spread_cell(t, m, &x->b);
+	spread_cell(t, m, &x->a, wide);
+	spread_cell(t, m, &x->b, wide);
 	if (x->tested)
 		hb_table__cell(t, "%s to %s", signed_value(m, x->difference.low, a, sizeof(a)),
 			       signed_value(m, x->difference.high, b, sizeof(b)));
@@ -181,15 +187,15 @@ static bool is_shown(const struct hb_number *x, bool all)
 	return x->present && (all || x->change == HB_CHANGE_MORE || x->change == HB_CHANGE_LESS);
 }
 
-static int print_numbers(const struct hb_compare *c, FILE *out, unsigned width, bool all)
+static int print_numbers(const struct hb_compare *c, FILE *out, unsigned width, bool wide, bool all)
 {
-	struct hb_table *t =
-	    hb_table__new(all ? "all numbers~|of|A: median [quartiles]|B: median [quartiles]|"
-				"95 % of B - A|change>|is"
-			      : "changed~|of|A: median [quartiles]|B: median [quartiles]|"
-				"95 % of B - A|change>|is");
+	char titles[160];
+	struct hb_table *t;
 	u32 shown = 0, left = 0;
 
+	snprintf(titles, sizeof(titles), "%s~|of|A: median%s|B: median%s|95 %% of B - A|change>|is",
+		 all ? "all numbers" : "changed", wide ? " [quartiles]" : "", wide ? " [quartiles]" : "");
+	t = hb_table__new(titles);
 	for (u32 i = 0; i < c->n; i++)
 		for (int m = 0; m < HB_METRICS; m++) {
 			if (!is_shown(&c->pair[i].number[m], all))
@@ -198,7 +204,7 @@ static int print_numbers(const struct hb_compare *c, FILE *out, unsigned width, 
 				left++;
 				continue;
 			}
-			number_row(t, c, &c->pair[i], m);
+			number_row(t, c, &c->pair[i], m, wide);
 			shown++;
 		}
 	fprintf(out, "\n");
@@ -223,7 +229,7 @@ int hb_compare__text(const struct hb_compare *c, FILE *out, bool wide, bool all,
 	print_cautions(c, out, WIDTH);
 	print_steps(c, out);
 	rc = print_findings(c, out, width);
-	rc = rc ? rc : print_numbers(c, out, width, all);
+	rc = rc ? rc : print_numbers(c, out, width, wide, all);
 	if (rc)
 		return hb_error__nomem(e, "the comparison");
 	fprintf(out, "\n");
