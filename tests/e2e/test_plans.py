@@ -90,7 +90,7 @@ def test_a_plan_is_recorded_as_it_says(hb, put, target):
     assert time.monotonic() - begin < 30
     meta = hb.json(out)["window"]["meta"]
     assert meta["plan_window"] == "first" and meta["plan_patterns"] == "P21 P28"
-    assert meta["plan_hash"] == shown_hash(hb, path) and meta["plan_approver"].startswith("alice on ")
+    assert meta["plan_hash"] == shown_hash(hb, path) and meta["plan_approver"].startswith(f"alice (uid {os.getuid()}) on ")
     assert meta["syscalls"] == "all" and meta["sample_hz"] == "199" and meta["duration_asked_ns"] == str(2 * 10**9)
     assert sorted(v for k, v in meta.items() if k.startswith("option.")) == sorted(
         ["duration 2s", "syscalls all", "python stacks", "calls *:work", "py-hook eval_frame", "frequency 199"])

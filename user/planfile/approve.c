@@ -335,7 +335,7 @@ int hb_planfile__check(const struct hb_planfile *p, const char *path, const stru
 		return no(e, "%s is approved by a method that this program does not know", path);
 	err = check_yes(a, path, owner, e);
 	if (!err)
-		snprintf(who, HB_PLANFILE_WHO, "%s on %s, without a key, %s", or_unknown(a->by),
-			 or_unknown(a->host), or_unknown(a->at));
+		snprintf(who, HB_PLANFILE_WHO, "%s (uid %llu) on %s, without a key, %s", or_unknown(a->by),
+			 (unsigned long long)a->uid, or_unknown(a->host), or_unknown(a->at));
 	return err;
 }

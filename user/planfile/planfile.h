@@ -124,7 +124,7 @@ struct hb_planfile_by {
 /* Approves the plan as it is; an approval there was is replaced. 0 or -errno with a sentence. */
 int hb_planfile__approve(struct hb_planfile *p, const struct hb_planfile_by *by, struct hb_error *e);
 
-#define HB_PLANFILE_WHO 320
+#define HB_PLANFILE_WHO 2400 /* three texts */
 /* Whether it is approved, here and as it is: 0 and in `who` by whom and how, or -EACCES with a sentence
  * (HB_EXIT_TARGET) that says why not and what to do. `path` is for the sentence; `owner`: of the file;
  * `signers`: allowed signers as in ssh-keygen(1), NULL: ~/.ssh/allowed_signers. */
