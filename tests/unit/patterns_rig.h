@@ -144,7 +144,8 @@ static inline void pat_run_with(struct pat *p, const struct hb_thresholds *t)
 	struct hb_error e = {0};
 	struct hb_patterns_input in;
 
-	qsort(p->v, p->n, sizeof(*p->v), pat_order);
+	if (p->n)
+		qsort(p->v, p->n, sizeof(*p->v), pat_order);
 	for (u32 i = 0; i < p->n; i++)
 		rig_put(&p->h.r, p->v[i].at, p->v[i].task, p->v[i].type, p->v[i].payload);
 	p->w = rig_open(&p->h.r);

@@ -52,38 +52,58 @@ static int add_cases(struct hb_draft *d, const struct hb_scene *s, u32 t, u64 le
 	return 0;
 }
 
-static int look_at(struct hb_look *l, u32 t)
+/* The first thread of a process opens the finding, the others add to it: their delays have one cause. */
+static int tell(struct hb_look *l, u32 t, const struct sums *sum, u64 p95, struct hb_draft **d)
+{
+	char who[64], text[32];
+
+	hb_text__ns(text, sizeof(text), p95);
+	hb_scene__thread_text(l->s, t, who, sizeof(who));
+	if (!*d) {
+		*d = hb_look__find(
+		    l,
+		    "%s waited for a CPU %llu times, 95 %% of them up to %s; %llu times it was taken "
+		    "off one",
+		    who, (unsigned long long)sum->delay.count, text, (unsigned long long)sum->preempted);
+		if (*d)
+			hb_draft__pid(*d, hb_timeline__thread(l->s->tl, t)->pid);
+	} else {
+		hb_draft__say(*d, "; %s %llu times, up to %s", who, (unsigned long long)sum->delay.count,
+			      text);
+	}
+	return *d ? add_cases(*d, l->s, t, hb_look__param(l, LEAST)) : -1;
+}
+
+static int look_at(struct hb_look *l, u32 t, struct hb_draft **d)
 {
 	const struct hb_tl_thread *th = hb_timeline__thread(l->s->tl, t);
 	struct sums sum = {0};
-	struct hb_draft *d = NULL;
-	u64 p95, share;
-	bool fits;
-	char who[64], text[32];
-	u64 least = hb_look__param(l, LEAST);
-	int err = sum_up(l->s, t, least, &sum);
+	int err = sum_up(l->s, t, hb_look__param(l, LEAST), &sum);
+	u64 p95 = hb_hist__quantile(&sum.delay, 0.95);
+	u64 share = hb_share(sum.exposed, hb_scene__step_time(l->s, th->pid));
 
-	p95 = hb_hist__quantile(&sum.delay, 0.95);
-	share = hb_share(sum.exposed, hb_scene__step_time(l->s, th->pid));
 	hb_look__subject(l);
-	fits = !err && sum.delay.count && hb_look__either(l, EXPOSED_SHARE, share, P95, p95);
-	if (fits) {
-		d = hb_look__find(
-		    l,
-		    "%s waited for a CPU %llu times, 95 %% of them up to %s; %llu times it was taken off one",
-		    hb_scene__thread_text(l->s, t, who, sizeof(who)), (unsigned long long)sum.delay.count,
-		    hb_text__ns(text, sizeof(text), p95), (unsigned long long)sum.preempted);
-		err = d ? add_cases(d, l->s, t, least) : -1;
-	}
-	if (d)
-		hb_draft__pid(d, th->pid);
+	if (!err && sum.delay.count && hb_look__either(l, EXPOSED_SHARE, share, P95, p95))
+		err = tell(l, t, &sum, p95, d);
 	hb_hist__free(&sum.delay);
+	return err;
+}
+
+static int of_process(struct hb_look *l, const struct hb_proc_stat *p)
+{
+	struct hb_draft *d = NULL;
+	int err = 0;
+
+	for (u32 t = hb_timeline__of_pid(l->s->tl, p->pid, HB_NONE); t != HB_NONE && !err;
+	     t = hb_timeline__of_pid(l->s->tl, p->pid, t))
+		if (hb_scene__leads(l->s, t))
+			err = look_at(l, t, &d);
 	return err;
 }
 
 static int detect(struct hb_look *l)
 {
-	return hb_look__threads(l, look_at);
+	return hb_look__procs(l, of_process);
 }
 
 HB_PATTERN(p30_run_queue) = {
