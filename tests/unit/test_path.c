@@ -213,6 +213,55 @@ static void over_the_device(void **state)
 	rig_close(&h.r, w);
 }
 
+/* A kernel on stream 8 waits, by an event, for one on stream 7, which was launched earlier than what is
+ * before it on its own. */
+static void over_an_event(void **state)
+{
+	struct host_rig h = host_new("path-event");
+	struct hb_rec_device d = {.kind = HB_DEVKIND_SYNC,
+				  .sync = HB_SYNCKIND_STREAM_WAIT,
+				  .correlation = 12,
+				  .waits = 11,
+				  .stream = 8,
+				  .wstream = 7};
+	static const u64 kernels[][4] = {{50, 400, 1, 7}, {60, 100, 2, 8}, {401, 500, 3, 8}};
+	struct hb_error err = {0};
+	struct hb_devices *dev;
+	struct hb_window *w;
+	struct hb_host *x;
+	const struct hb_seg *s;
+	u64 us = 1000, device = 0;
+	u32 n;
+
+	CALL(&h, h.main, Q_LAUNCH, 20 * us, 25 * us, .correlation = 1);
+	CALL(&h, h.main, Q_RECORD, 30 * us, 31 * us, .correlation = 11);
+	CALL(&h, h.main, Q_LAUNCH, 40 * us, 45 * us, .correlation = 2);
+	CALL(&h, h.main, Q_RECORD, 50 * us, 51 * us, .correlation = 12); /* cudaStreamWaitEvent */
+	rig_put(&h.r, 51 * us, h.main, HB_TYPE_device, &d);
+	CALL(&h, h.main, Q_LAUNCH, 150 * us, 155 * us, .correlation = 3);
+	d = (struct hb_rec_device){.kind = HB_DEVKIND_KERNEL};
+	for (u64 i = 0; i < 3; i++) {
+		d.dur = (kernels[i][1] - kernels[i][0]) * us;
+		d.correlation = kernels[i][2];
+		d.stream = kernels[i][3];
+		rig_put(&h.r, kernels[i][1] * us, h.main, HB_TYPE_device, &d);
+	}
+	CALL(&h, h.main, Q_DEVICE_SYNC, 200 * us, 510 * us);
+	w = host_open(&h);
+	dev = hb_devices__build(w, NULL, &err);
+	x = hb_host__build(w, dev, &err);
+	s = hb_path__segs(hb_host__path(x), 100, &n);
+	assert_tiles(s, n, START, START + WALL);
+	for (u32 i = 0; i < n; i++)
+		device += s[i].kind == HB_SEG_DEVICE ? s[i].end - s[i].begin : 0;
+	/* from the wait's end over both kernels to the launch of the first; not the host's time before the
+	 * third one's launch */
+	assert_int_equal(device, (510 - 25) * us);
+	hb_host__free(x);
+	hb_devices__free(dev);
+	rig_close(&h.r, w);
+}
+
 /* ---- any window: all of it charged, once ---- */
 
 static u32 seed;
@@ -380,6 +429,7 @@ int main(void)
 	    cmocka_unit_test(outside),
 	    cmocka_unit_test(contradictions),
 	    cmocka_unit_test(over_the_device),
+	    cmocka_unit_test(over_an_event),
 	    cmocka_unit_test(covered_once),
 	    cmocka_unit_test(slack_limits_the_gain),
 	    cmocka_unit_test(the_device_in_between),

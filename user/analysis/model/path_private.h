@@ -30,6 +30,8 @@ struct hb_walk_op { /* a piece of work on a device */
 	u64 given, returned; /* the call that launched it */
 	u32 thread;	     /* who made that; HB_NONE: not known */
 	u32 prev;	     /* the piece before it on its stream; HB_NONE */
+	u32 event;	     /* the piece of another stream that it waited for, by an event; HB_NONE */
+	u32 device, stream;  /* numbers as profilers count them */
 };
 struct hb_walk_ops;
 struct hb_walk_ops *hb_walk_ops__new(const struct hb_timeline *tl,

@@ -75,6 +75,8 @@ const char *hb_span__name(const struct hb_timeline *tl, u32 thread, enum hb_tl_k
 		return raise_name(w, hb_timeline__thread(tl, thread)->pid, s, buf, size);
 	case HB_TL_SYSCALL:
 		return or_unknown(hb_decode__syscall(((const struct hb_tl_syscall *)s)->sysno, buf, size));
+	case HB_TL_DEVWAIT:
+		return hb_word(HB_WORDS_SYNCKIND, ((const struct hb_tl_devwait *)s)->sync);
 	case HB_TL_SAMPLE:
 	case HB_TL_KINDS:
 		break;
@@ -108,6 +110,8 @@ u64 hb_span__key(const struct hb_timeline *tl, u32 thread, enum hb_tl_kind kind,
 		return ((const struct hb_tl_raise *)s)->site;
 	case HB_TL_SYSCALL:
 		return ((const struct hb_tl_syscall *)s)->sysno;
+	case HB_TL_DEVWAIT:
+		return ((const struct hb_tl_devwait *)s)->sync;
 	case HB_TL_SAMPLE:
 	case HB_TL_KINDS:
 		break;

@@ -207,6 +207,23 @@ static void fill_op(struct hb_timeline *tl, const struct hb_record *rec, void *t
 						   .kind = r->kind};
 }
 
+static void fill_devwait(struct hb_timeline *tl, const struct hb_record *rec, void *to)
+{
+	const struct hb_rec_device *r = rec->data;
+
+	*(struct hb_tl_devwait *)to = (struct hb_tl_devwait){.correlation = r->correlation,
+							     .waits = r->waits,
+							     .stream = r->stream,
+							     .device = r->device,
+							     .wstream = r->wstream,
+							     .sync = r->sync};
+}
+
+static bool is_wait(const void *data)
+{
+	return ((const struct hb_rec_device *)data)->kind == HB_DEVKIND_SYNC;
+}
+
 static bool is_host_op(const void *data)
 {
 	return ((const struct hb_rec_op *)data)->kind != HB_OPKIND_DEVICE_ANNOTATION;
@@ -229,6 +246,7 @@ static const struct kind {
     KIND(SYSCALL, hb_tl_syscall, syscall, fill_syscall, NULL),
     KIND(RAISE, hb_tl_raise, py_exception, fill_raise, NULL),
     KIND(OP, hb_tl_op, op, fill_op, is_host_op),
+    KIND(DEVWAIT, hb_tl_devwait, device, fill_devwait, is_wait),
 #undef KIND
 };
 

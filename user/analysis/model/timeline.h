@@ -102,6 +102,15 @@ struct hb_tl_op {	   /* span of an imported trace: operator or annotation */
 	u8 kind, pad[3];	 /* enum hb_opkind; those of the device are left out */
 };
 
+struct hb_tl_devwait {	     /* a wait for the device as its profiler tells it: of a stream, or of the host */
+	struct hb_span at;   /* stack: always 0 */
+	u64 correlation;     /* of the call that made it; 0 = not known */
+	u64 waits;	     /* of the call that recorded the event waited for; 0 = no event, or not known */
+	u64 stream;	     /* that waits, or is waited for */
+	u32 device, wstream; /* wstream: where the event was recorded; UINT32_MAX not known */
+	u8 sync, pad[7];     /* enum hb_synckind */
+};
+
 /* L(KIND, accessor, type, record): all lists. Append. */
 #define HB_TL_LISTS(L)                                                                                       \
 	L(CALL, calls, hb_tl_call, accel)                                                                    \
@@ -112,7 +121,8 @@ struct hb_tl_op {	   /* span of an imported trace: operator or annotation */
 	L(SAMPLE, samples, hb_tl_sample, sample)                                                             \
 	L(SYSCALL, syscalls, hb_tl_syscall, syscall)                                                         \
 	L(RAISE, raises, hb_tl_raise, py_exception)                                                          \
-	L(OP, ops, hb_tl_op, op)
+	L(OP, ops, hb_tl_op, op)                                                                             \
+	L(DEVWAIT, devwaits, hb_tl_devwait, device)
 
 #define HB_TL_ENUM(KIND, name, type, record) HB_TL_##KIND,
 enum hb_tl_kind { HB_TL_LISTS(HB_TL_ENUM) HB_TL_KINDS };

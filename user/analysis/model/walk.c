@@ -175,19 +175,30 @@ static int sleep_at(struct walk *x, u32 at)
 	return charge(x, s->at.begin, kind_of(e->by), at, s->at.stack);
 }
 
-/* From one piece of work to what it followed: the one before it on its stream, or, when that was done before
- * it was launched, the launch. There the walk is on the host again. */
+/* What a piece of work waited for last on the device: the one before it on its stream, or another stream's by
+ * an event. */
+static u32 followed(const struct hb_walk_op *op, const struct hb_walk_op *o)
+{
+	if (o->event == HB_NONE || o->prev == HB_NONE)
+		return o->event == HB_NONE ? o->prev : o->event;
+	return op[o->event].end > op[o->prev].end ? o->event : o->prev;
+}
+
+/* From one piece of work to what it followed, or, when that was done before it was launched, to the launch.
+ * There the walk is on the host again. */
 static int through_device(struct walk *x, const struct hb_walk_op *op, u32 at, u32 call, u32 stack)
 {
 	int err = charge(x, op[at].end, HB_SEG_DEVICE, call, stack);
 
 	while (!err && x->t > x->begin) {
-		const struct hb_walk_op *o = &op[at], *before = o->prev == HB_NONE ? NULL : &op[o->prev];
+		const struct hb_walk_op *o = &op[at];
+		u32 before = followed(op, o);
 
 		err = charge(x, o->begin, HB_SEG_DEVICE, call, stack);
-		if (before && (o->thread == HB_NONE || before->end >= o->given)) {
-			err = err ? err : charge(x, before->end, HB_SEG_DEVICE, call, stack);
-			at = o->prev;
+		if (before != HB_NONE && before < at &&
+		    (o->thread == HB_NONE || op[before].end >= o->given)) {
+			err = err ? err : charge(x, op[before].end, HB_SEG_DEVICE, call, stack);
+			at = before;
 			continue;
 		}
 		if (o->thread == HB_NONE ||

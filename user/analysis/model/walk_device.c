@@ -31,7 +31,8 @@ static struct hb_walk_op op_of(const struct hb_timeline *tl, const struct hb_dev
 {
 	const struct hb_launch *l = hb_devices__launch_of(d, o);
 	const struct hb_task *t = l ? hb_window__task(hb_timeline__window(tl), l->task) : NULL;
-	struct hb_walk_op w = {.begin = o->begin, .end = o->end, .prev = HB_NONE, .thread = HB_NONE};
+	struct hb_walk_op w = {
+	    .begin = o->begin, .end = o->end, .prev = HB_NONE, .event = HB_NONE, .thread = HB_NONE};
 
 	if (t)
 		w.thread = hb_timeline__by_tid(tl, t->tid);
@@ -56,6 +57,8 @@ static int add_device(struct process *p, const struct hb_timeline *tl, const str
 		u32 stream = v->op[i].stream < v->n_streams ? v->op[i].stream : v->n_streams;
 
 		p->op[p->n] = op_of(tl, d, &v->op[i]);
+		p->op[p->n].device = v->number;
+		p->op[p->n].stream = stream < v->n_streams ? (u32)v->stream[stream].number : UINT32_MAX;
 		p->op[p->n].prev = last[stream];
 		last[stream] = p->n++;
 	}
@@ -92,6 +95,115 @@ static int order_ops(struct process *p)
 	return 0;
 }
 
+/* ---- events: a stream that waits for another ---- */
+
+struct moment { /* when a call with a correlation number was made */
+	u64 correlation, at;
+};
+
+static int cmp_moments(const void *a, const void *b)
+{
+	const struct moment *x = a, *y = b;
+
+	return x->correlation < y->correlation ? -1 : x->correlation > y->correlation;
+}
+
+static u64 when(const struct moment *m, u32 n, u64 correlation)
+{
+	u32 lo = 0, hi = n;
+
+	while (lo < hi) {
+		u32 mid = lo + (hi - lo) / 2;
+
+		if (m[mid].correlation < correlation)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return correlation && lo < n && m[lo].correlation == correlation ? m[lo].at : 0;
+}
+
+/* The last piece of a stream that was given before the event was recorded, and the first one of the other
+ * that was given after its wait was: the second waits for the first. Pieces of one stream are given in the
+ * order in which they end. */
+static void link_event(struct process *p, const struct hb_tl_devwait *s, u64 recorded, u64 waited)
+{
+	u32 from = HB_NONE, to = HB_NONE;
+
+	for (u32 i = 0; i < p->n && to == HB_NONE; i++) {
+		const struct hb_walk_op *o = &p->op[i];
+
+		if (o->thread == HB_NONE || o->device != s->device)
+			continue;
+		if (o->stream == s->wstream && o->given <= recorded)
+			from = i;
+		if (o->stream == s->stream && o->given >= waited)
+			to = i;
+	}
+	if (from == HB_NONE || to == HB_NONE || p->op[from].end > p->op[to].begin)
+		return;
+	if (p->op[to].event == HB_NONE || p->op[p->op[to].event].end < p->op[from].end)
+		p->op[to].event = from;
+}
+
+static int collect_moments(const struct hb_timeline *tl, u32 pid, struct moment **out, u32 *n_out)
+{
+	struct moment *m = NULL;
+	u32 n = 0, cap = 0;
+
+	for (u32 t = hb_timeline__of_pid(tl, pid, HB_NONE); t != HB_NONE;
+	     t = hb_timeline__of_pid(tl, pid, t)) {
+		u32 k;
+		const struct hb_tl_call *c = hb_timeline__calls(tl, t, &k);
+		struct moment *p = realloc(m, (cap += k + 1) * sizeof(*m));
+
+		if (!p) {
+			free(m);
+			return -ENOMEM;
+		}
+		m = p;
+		for (u32 i = 0; i < k; i++)
+			if (c[i].correlation)
+				m[n++] = (struct moment){c[i].correlation, c[i].at.begin};
+	}
+	if (n)
+		qsort(m, n, sizeof(*m), cmp_moments);
+	*out = m;
+	*n_out = n;
+	return 0;
+}
+
+/* A window with many waits between streams would be looked through for each: beyond so many steps of it none
+ * is linked. */
+#define LINK_STEPS 200000000ULL
+
+static int link_events(struct process *p, const struct hb_timeline *tl)
+{
+	struct moment *m = NULL;
+	u64 steps = 0;
+	u32 n = 0, waits;
+
+	if (!hb_timeline__count(tl, HB_TL_DEVWAIT))
+		return 0;
+	if (collect_moments(tl, p->pid, &m, &n))
+		return -ENOMEM;
+	for (u32 t = hb_timeline__of_pid(tl, p->pid, HB_NONE); t != HB_NONE;
+	     t = hb_timeline__of_pid(tl, p->pid, t)) {
+		const struct hb_tl_devwait *s = hb_timeline__devwaits(tl, t, &waits);
+
+		for (u32 i = 0; i < waits && steps < LINK_STEPS; i++) {
+			u64 recorded = when(m, n, s[i].waits), waited = when(m, n, s[i].correlation);
+
+			if (s[i].sync != HB_SYNCKIND_STREAM_WAIT || !recorded || !waited)
+				continue;
+			link_event(p, &s[i], recorded, waited);
+			steps += p->n;
+		}
+	}
+	free(m);
+	return 0;
+}
+
 /* Devices come by process. */
 static int add_process(struct hb_walk_ops *w, const struct hb_timeline *tl, const struct hb_devices *d,
 		       u32 *i)
@@ -108,7 +220,8 @@ static int add_process(struct hb_walk_ops *w, const struct hb_timeline *tl, cons
 		return -ENOMEM;
 	for (u32 k = from; k < *i && !err; k++)
 		err = add_device(p, tl, d, hb_devices__at(d, k));
-	return err ? err : order_ops(p);
+	err = err ? err : order_ops(p);
+	return err ? err : link_events(p, tl);
 }
 
 struct hb_walk_ops *hb_walk_ops__new(const struct hb_timeline *tl, const struct hb_devices *d)
