@@ -61,7 +61,8 @@ static int tell(struct hb_look *l, const struct hb_states *v, u64 n)
 					     v->v[i - 1].value[HB_STATE_PREEMPTED]};
 
 		if (rises(v, i))
-			err = hb_draft__add(d, &c);
+			err = hb_draft__add_delay(
+			    d, &c); /* whoever was thrown out waits for this step at least */
 	}
 	return err;
 }
