@@ -4,7 +4,7 @@
 function banners(a) {
 	const w = a.window || {}, box = document.getElementById("banners"), say = (text) => box.append(el("p", {class: "banner", role: "note"}, text));
 	if (w.simulated)
-		say(`simulated: ${w.device || "no real device ran in this window"}`);
+		say(`This window is of a ${w.device || "simulated device"}: times on the device are made up.`);
 	if (w.complete === false)
 		say("This window was not finished: what came last is missing.");
 	if (w.damage)
