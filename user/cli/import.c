@@ -139,7 +139,7 @@ static void say(const struct args *a, const struct hb_import_stats *s)
 static int run(int argc, char **argv)
 {
 	struct args a = {0};
-	struct hb_import_stats s;
+	struct hb_import_stats s = {0};
 	int rc = hb_cli__parse(&argp, argc, argv, &a, &a.error);
 
 	if (rc != HB_CLI_GO)

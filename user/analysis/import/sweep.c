@@ -161,23 +161,22 @@ static int end_until(struct sweep *w, s64 moment)
 	return err;
 }
 
-static int grow(struct sweep *w)
+static bool grow(struct sweep *w)
 {
 	size_t cap = w->cap ? 2 * w->cap : 1024;
 	struct pending *more = reallocarray(w->heap, cap, sizeof(*more));
 
 	if (!more)
-		return hb_error__nomem(w->e, "what goes on at the same time");
+		return false;
 	w->heap = more;
 	w->cap = cap;
-	return 0;
+	return true;
 }
 
 /* Keeps it until its end. *kept: where; NULL when it went to those that end late. */
 static int begin(struct sweep *w, const struct hb_item *i, struct hb_item **kept)
 {
 	struct hb_item *copy;
-	int err;
 
 	*kept = NULL;
 	if (w->n >= w->most) {
@@ -185,10 +184,7 @@ static int begin(struct sweep *w, const struct hb_item *i, struct hb_item **kept
 			w->late = hb_sorter__new(HB_SORT_END, w->s->memory, w->s->folder);
 		return w->late ? hb_sorter__add(w->late, i, w->e) : hb_error__nomem(w->e, "sorting");
 	}
-	err = w->n == w->cap ? grow(w) : 0;
-	if (err)
-		return err;
-	copy = take_item(w);
+	copy = w->n < w->cap || grow(w) ? take_item(w) : NULL;
 	if (!copy)
 		return hb_error__nomem(w->e, "what goes on at the same time");
 	memcpy(copy, i, i->size);
@@ -344,8 +340,10 @@ static void drop(struct sweep *w)
 int hb_sweep__run(struct hb_sweep *s, struct hb_error *e)
 {
 	struct sweep w = {.s = s, .e = e};
-	int err = make(&w) ? 0 : hb_error__nomem(e, "walking through the trace");
+	int err = make(&w) ? 0 : -ENOMEM;
 
+	if (err)
+		hb_error__nomem(e, "walking through the trace");
 	err = err ? err : sweep_items(&w);
 	err = err ? err : write_late(&w);
 	if (w.frames)
