@@ -86,12 +86,17 @@ static bool number_of(const char *s, double *v)
 {
 	double whole = 0, unit = 1;
 	unsigned digits = 0;
+	bool point = false;
 
-	for (; *s >= '0' && *s <= '9'; s++, digits++)
+	for (; (*s >= '0' && *s <= '9') || (*s == '.' && !point); s++) {
+		if (*s == '.') {
+			point = true;
+			continue;
+		}
 		whole = whole * 10 + (*s - '0');
-	if (*s == '.')
-		for (s++; *s >= '0' && *s <= '9'; s++, digits++, unit *= 10)
-			whole = whole * 10 + (*s - '0');
+		unit = point ? unit * 10 : unit;
+		digits++;
+	}
 	*v = whole / unit;
 	return !*s && digits && digits <= 15 && *v > 0 && *v <= 1e9;
 }

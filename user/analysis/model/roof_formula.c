@@ -44,9 +44,10 @@ static double power(double x, uint64_t n)
 {
 	double v = 1;
 
-	for (; n; n >>= 1, x *= x)
-		if (n & 1)
-			v *= x;
+	for (; n; n >>= 1) {
+		v = n & 1 ? v * x : v;
+		x *= x;
+	}
 	return v;
 }
 

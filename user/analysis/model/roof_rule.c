@@ -26,10 +26,10 @@ struct call {
 
 struct hb_roof_rule {
 	const char *op;
-	uint8_t kind;
 	enum hb_roof_why (*fill)(const struct call *c);
-	uint8_t a, b, c, d;	/* inputs: what each is says `fill`; NONE: it has no such */
 	uint16_t reads, writes; /* pointwise: inputs, as bits */
+	uint8_t kind;
+	uint8_t a, b, c, d; /* inputs: what each is says `fill`; NONE: it has no such */
 	uint8_t out;
 };
 
@@ -347,25 +347,20 @@ static enum hb_roof_why fill_collective(const struct call *c)
 
 /* ---- the table ---- */
 
-#define MM(op, a, b, c)                                                                                      \
+/* a, b, c, d: inputs */
+#define RULE(name, k, f, ia, ib, ic, id)                                                                     \
 	{                                                                                                    \
-		op, HB_ROOF_GEMM, fill_mm, a, b, c, NONE, 0, 0, 0                                            \
+		.op = name, .kind = k, .fill = f, .a = ia, .b = ib, .c = ic, .d = id                         \
 	}
-#define LINEAR(op, a, b, c)                                                                                  \
+#define MM(op, a, b, c)	       RULE(op, HB_ROOF_GEMM, fill_mm, a, b, c, NONE)
+#define LINEAR(op, a, b, c)    RULE(op, HB_ROOF_GEMM, fill_linear, a, b, c, NONE)
+#define SCALED(op, a, b, c, d) RULE(op, HB_ROOF_GEMM, fill_scaled, a, b, c, d)
+#define EXPERTS(op)	       RULE(op, HB_ROOF_MOE, fill_experts, 0, 1, 2, 4)
+#define ATTN(op, fill, mask)   RULE(op, HB_ROOF_ATTENTION, fill, mask, NONE, NONE, NONE)
+#define EACH(name, r, w, o)                                                                                  \
 	{                                                                                                    \
-		op, HB_ROOF_GEMM, fill_linear, a, b, c, NONE, 0, 0, 0                                        \
-	}
-#define SCALED(op, a, b, c, d)                                                                               \
-	{                                                                                                    \
-		op, HB_ROOF_GEMM, fill_scaled, a, b, c, d, 0, 0, 0                                           \
-	}
-#define ATTN(op, fill, mask)                                                                                 \
-	{                                                                                                    \
-		op, HB_ROOF_ATTENTION, fill, mask, NONE, NONE, NONE, 0, 0, 0                                 \
-	}
-#define EACH(op, reads, writes, out)                                                                         \
-	{                                                                                                    \
-		op, HB_ROOF_POINTWISE, fill_pointwise, NONE, NONE, NONE, NONE, reads, writes, out            \
+		.op = name, .kind = HB_ROOF_POINTWISE, .fill = fill_pointwise, .reads = r, .writes = w,      \
+		.out = o                                                                                     \
 	}
 #define UNARY(name)   EACH("aten::" name, 1, 0, OUT_SAME), EACH("aten::" name "_", 1, 1, OUT_NONE)
 #define BINARY(name)  EACH("aten::" name, 3, 0, OUT_SAME), EACH("aten::" name "_", 3, 1, OUT_NONE)
@@ -384,8 +379,8 @@ static const struct hb_roof_rule rules[] = {
     LINEAR("vllm::rocm_unquantized_gemm", 0, 1, 2),
     SCALED("aten::_scaled_mm", 0, 1, 2, 3),
     SCALED("_C::cutlass_scaled_mm", 1, 2, 3, 4),
-    {"vllm::inplace_fused_experts", HB_ROOF_MOE, fill_experts, 0, 1, 2, 4, 0, 0, 0},
-    {"vllm::outplace_fused_experts", HB_ROOF_MOE, fill_experts, 0, 1, 2, 4, 0, 0, 0},
+    EXPERTS("vllm::inplace_fused_experts"),
+    EXPERTS("vllm::outplace_fused_experts"),
     ATTN("aten::scaled_dot_product_attention", fill_sdpa, 5),
     ATTN("aten::_scaled_dot_product_flash_attention", fill_sdpa, 4),
     ATTN("aten::_scaled_dot_product_efficient_attention", fill_sdpa, 6),
@@ -394,7 +389,7 @@ static const struct hb_roof_rule rules[] = {
     ATTN("flash_attn::_flash_attn_forward", fill_flash, 5),
     ATTN("vllm::unified_attention", fill_paged, NONE),
     ATTN("vllm::unified_attention_with_output", fill_paged, NONE),
-    {"record_param_comms", HB_ROOF_ALL_REDUCE, fill_collective, NONE, NONE, NONE, NONE, 0, 0, 0},
+    RULE("record_param_comms", HB_ROOF_ALL_REDUCE, fill_collective, NONE, NONE, NONE, NONE),
     /* normalised: the input and its weights in, as much as the input out */
     EACH("aten::native_layer_norm", 1 | 4 | 8, 0, OUT_SAME),
     EACH("aten::_softmax", 1, 0, OUT_SAME),

@@ -159,10 +159,12 @@ void hb_roof__gather(struct roof_work *k, const struct hb_device_op *o)
 
 static bool same(const struct hb_roof_row *a, const struct hb_roof_row *b)
 {
+	for (unsigned z = 0; z < HB_ROOF_SIZE_COUNT; z++)
+		if (a->in.size[z] != b->in.size[z])
+			return false;
 	return strcmp(a->name, b->name) == 0 && a->basis == b->basis && a->kind == b->kind &&
 	       a->device == b->device && a->in.in == b->in.in && a->in.weight == b->in.weight &&
-	       a->in.out == b->in.out && a->in.state == b->in.state &&
-	       memcmp(a->in.size, b->in.size, sizeof(a->in.size)) == 0;
+	       a->in.out == b->in.out && a->in.state == b->in.state;
 }
 
 int hb_roof__count(struct hb_roofline *r, const struct hb_roof_row *what, const struct roof_work *k)
