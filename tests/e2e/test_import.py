@@ -231,6 +231,7 @@ def test_words_and_codes(tool):
     for args, code, say in ((("import",), USAGE, "needs a trace"), (("import", trace), USAGE, "needs -o"),
                             (("import", trace, trace, "-o", out), USAGE, "one too many"),
                             (("import", trace, "-o", out), FAILED, "--force"),
+                            (("import", trace, "-o", trace, "--force"), USAGE, "the trace itself"),
                             (("import", "/nowhere.json", "-o", out, "--force"), FAILED, "No such file"),
                             (("import", tool.folder, "-o", out, "--force"), FAILED, "is a folder"),
                             (("import", paths.TOOL, "-o", out, "--force"), FAILED, "no trace"),

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "analysis/import/import.h"
@@ -89,9 +90,14 @@ static void catch_signals(void)
 static int import(const struct args *a, struct hb_import_stats *s, struct hb_error *e)
 {
 	struct hb_import_opts o = {.path = a->file, .output = a->output, .force = a->force};
+	struct stat in, out;
 	char *part = NULL;
 	int err;
 
+	if (!stat(a->file, &in) && !stat(a->output, &out) && in.st_dev == out.st_dev &&
+	    in.st_ino == out.st_ino)
+		return hb_error__set(e, HB_EXIT_USAGE, -EINVAL,
+				     "%s is the trace itself; give the window another name", a->output);
 	if (asprintf(&part, "%s.part", a->output) < 0)
 		return hb_error__nomem(e, "a file name");
 	if (access(part, F_OK) != 0) {
