@@ -260,3 +260,15 @@ def test_layers_with_a_window_read_no_more_than_that(tool, window, tmp_path):
     doc = analysis(tool, window("T10"), "--model", path, "--gpu", "AMD Instinct MI300X")
     by_keys = {r["size"]["kv"]: r["count"] for r in rows(doc, name="vllm::unified_attention_with_output")}
     assert by_keys == {8430 + 34489: 12, 8430 + 37 * 128: 12}  # context sequences have fewer keys than their windows hold
+
+
+# ---- the pattern that asks for it ----
+
+def test_attention_of_the_prefill_is_a_finding_where_the_device_is_busy(tool, window):
+    found = {f["id"]: f for f in analysis(tool, window("T2"))["findings"]}
+    f = found["P40a"]
+    assert f["count"] == 24 and f["text"].startswith("aten::_flash_attention_forward on device 0")
+    # 24 times 113.4 us, of which light needs 21.9 us
+    assert f["device_ns"] == pytest.approx(24 * (113446 - 69.875 * MIB / 3350), rel=1e-3)
+    # 4 % of light, but the device is idle for 92 % of the time: that is not what costs
+    assert "P40a" not in {f["id"] for f in analysis(tool, window("T1"))["findings"]}

@@ -133,6 +133,8 @@ static void innermost_operator_with_a_formula(void **state)
 	assert_string_equal(b.row->name, "aten::mm");
 	assert_int_equal(b.row->dur.count, 2);
 	assert_int_equal(b.row->dur.total, 30 * US);
+	assert_int_equal(hb_roofline__execs(b.f, b.row)[0].begin, START + 30 * US);
+	assert_int_equal(hb_roofline__execs(b.f, b.row)[1].ns, 10 * US);
 	assert_true(b.row->flops == 2e6 && b.row->bytes == 2 * (5000 + 10000 + 20000));
 	/* 2 us of arithmetic, 0.7 us of memory */
 	assert_true(b.row->light_ns == 2000 && b.row->bound == HB_ROOF_BY_COMPUTE && !b.row->wrong);

@@ -142,7 +142,7 @@ static int operators_of(struct exec *x)
 		if (l == UINT32_MAX || !r->op_of[l])
 			continue;
 		op = r->op_of[l] - 1;
-		if (!x->work[op].any) {
+		if (!x->work[op].first) {
 			x->step[op] = r->step_of[l];
 			if (x->step[op] && hb_roof__needs_step(r->ops[op].rule))
 				x->in_step[x->step[op] - 1]++;
@@ -150,7 +150,7 @@ static int operators_of(struct exec *x)
 		hb_roof__gather(&x->work[op], &x->v->op[i]);
 	}
 	for (u32 i = 0; !rc && i < r->n_ops; i++)
-		if (x->work[i].any)
+		if (x->work[i].first)
 			rc = emit_operator(x, i);
 	for (u32 i = 0; !rc && i < x->v->n_ops; i++) {
 		u32 l = counts(&x->v->op[i]) ? launch_of(r, &x->v->op[i]) : UINT32_MAX;
@@ -196,7 +196,7 @@ static bool belongs(struct hb_roofline *r, const struct hb_device_op *o, const s
 	if (o->kind != HB_DEVKIND_KERNEL)
 		return false;
 	f = hb_roof__family(r, o->name);
-	return k->any ? f == ROOF_GEMM_TAIL : f == ROOF_GEMM;
+	return k->first ? f == ROOF_GEMM_TAIL : f == ROOF_GEMM;
 }
 
 static int calls_of(struct exec *x)
@@ -224,7 +224,7 @@ static int calls_of(struct exec *x)
 					  .kind = HB_ROOF_GEMM,
 					  .device = x->v->index};
 
-		if (!x->work[i].any)
+		if (!x->work[i].first)
 			continue;
 		row.in.size[HB_ROOF_M] = c->m;
 		row.in.size[HB_ROOF_N] = c->n;

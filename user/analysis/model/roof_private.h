@@ -32,11 +32,6 @@ struct roof_step {	     /* whose batch is told */
 	struct hb_roof_step s;
 };
 
-struct roof_exec { /* one execution of a row */
-	u32 row;
-	u64 ns;
-};
-
 struct hb_roofline {
 	struct hb_window *w;
 	struct hb_roofline_opts o;
@@ -60,7 +55,7 @@ struct hb_roofline {
 	/* results */
 	struct hb_roof_row *rows;
 	u32 n_rows, cap_rows;
-	struct roof_exec *execs;
+	struct hb_roof_exec *execs;
 	u32 n_execs, cap_execs;
 	struct hb_map *row_of; /* hash of the row's identity -> index + 1 */
 	struct hb_roof_rest *rest;
@@ -81,8 +76,8 @@ int hb_roof__join(struct hb_roofline *r);
 struct roof_work {     /* an execution while its operations are gathered, in the order of their begin */
 	u64 until, ns; /* end of what is counted; ns so far */
 	u64 longest;
-	u32 kernel; /* string: the one that took longest */
-	bool any;
+	u32 kernel;			  /* string: the one that took longest */
+	const struct hb_device_op *first; /* NULL: none yet */
 };
 void hb_roof__gather(struct roof_work *k, const struct hb_device_op *o);
 

@@ -146,7 +146,7 @@ void hb_roof__gather(struct roof_work *k, const struct hb_device_op *o)
 {
 	u64 from = o->begin > k->until ? o->begin : k->until;
 
-	k->any = true;
+	k->first = k->first ? k->first : o;
 	if (o->end > from)
 		k->ns += o->end - from;
 	if (o->end > k->until)
@@ -173,7 +173,8 @@ int hb_roof__count(struct hb_roofline *r, const struct hb_roof_row *what, const 
 		  hb_hash_bytes(what->name, strlen(what->name)) ^
 		  hb_hash64((u64)what->device << 32 | what->in.in << 16 | what->in.weight << 8 |
 			    what->basis << 4 | what->kind);
-	struct roof_exec *x;
+	const struct hb_launch *l = hb_devices__launch_of(r->d, k->first);
+	struct hb_roof_exec *x;
 	struct hb_roof_row *row;
 	u64 *slot;
 
@@ -192,7 +193,8 @@ int hb_roof__count(struct hb_roofline *r, const struct hb_roof_row *what, const 
 		row->bytes = hb_roof__formula(what->kind)->bytes(&what->in);
 		*slot = r->n_rows;
 	}
-	*x = (struct roof_exec){.row = (u32)*slot - 1, .ns = k->ns};
+	*x = (struct hb_roof_exec){
+	    .begin = k->first->begin, .ns = k->ns, .stack = l ? l->stack : 0, .row = (u32)*slot - 1};
 	return 0;
 }
 
@@ -236,6 +238,39 @@ static int cmp_rows(const void *a, const void *b)
 	return x->device != y->device ? (x->device < y->device ? -1 : 1) : strcmp(x->name, y->name);
 }
 
+/* Rows by time, and executions by rows. */
+static int sort_all(struct hb_roofline *r)
+{
+	struct hb_order *by = malloc(((size_t)r->n_execs + 1) * sizeof(*by));
+	struct hb_roof_exec *sorted = malloc(((size_t)r->n_execs + 1) * sizeof(*sorted));
+	u32 *rank = malloc(((size_t)r->n_rows + 1) * sizeof(*rank)), next = 0;
+	int rc = by && sorted && rank ? 0 : -ENOMEM;
+
+	for (u32 i = 0; i < r->n_rows; i++)
+		r->rows[i].first = i;
+	if (r->n_rows)
+		qsort(r->rows, r->n_rows, sizeof(*r->rows), cmp_rows);
+	for (u32 i = 0; !rc && i < r->n_rows; i++) {
+		rank[r->rows[i].first] = i;
+		r->rows[i].first = next;
+		next += (u32)r->rows[i].dur.count;
+	}
+	for (u32 i = 0; !rc && i < r->n_execs; i++)
+		by[i] = (struct hb_order){.key = rank[r->execs[i].row], .item = i};
+	rc = rc ? rc : hb_order__sort(by, r->n_execs);
+	for (u32 i = 0; !rc && i < r->n_execs; i++)
+		sorted[i] = r->execs[by[i].item];
+	free(by);
+	free(rank);
+	if (rc) {
+		free(sorted);
+		return rc;
+	}
+	free(r->execs);
+	r->execs = sorted;
+	return 0;
+}
+
 /* Durations, rates and speed of light of all rows. */
 static int finish_rows(struct hb_roofline *r)
 {
@@ -260,8 +295,7 @@ static int finish_rows(struct hb_roofline *r)
 		x->tbytes = x->bytes * inverse[i] / (double)x->dur.count / 1e3;
 		set_light(r, x);
 	}
-	if (!rc && r->n_rows)
-		qsort(r->rows, r->n_rows, sizeof(*r->rows), cmp_rows);
+	rc = rc ? rc : sort_all(r);
 	free(row);
 	free(ns);
 	free(dist);
@@ -428,6 +462,11 @@ const struct hb_roof_row *hb_roofline__rows(const struct hb_roofline *r, u32 *n)
 {
 	*n = r->n_rows;
 	return r->rows;
+}
+
+const struct hb_roof_exec *hb_roofline__execs(const struct hb_roofline *r, const struct hb_roof_row *row)
+{
+	return r->execs + row->first;
 }
 
 const struct hb_roof_rest *hb_roofline__rest(const struct hb_roofline *r, u32 *n)

@@ -37,6 +37,12 @@ const char *hb_roof__basis(enum hb_roof_basis b); /* "operator", "call", "model"
 enum hb_roof_bound { HB_ROOF_BY_NOTHING, HB_ROOF_BY_COMPUTE, HB_ROOF_BY_MEMORY, HB_ROOF_BY_LINK };
 const char *hb_roof__bound(enum hb_roof_bound b); /* "compute", "memory", "link"; "" for NOTHING */
 
+struct hb_roof_exec {  /* one execution */
+	u64 begin, ns; /* of its first operation; ns: as in hb_roof_row.dur */
+	u32 stack;     /* of the launch, for hb_window__stack(); 0 none */
+	u32 row;       /* inside */
+};
+
 struct hb_roof_row {	  /* executions of the same work on one device */
 	const char *name; /* operator, call, or part of a layer ("gate_up") */
 	enum hb_roof_basis basis;
@@ -51,6 +57,7 @@ struct hb_roof_row {	  /* executions of the same work on one device */
 	double ceiling_ns;     /* against what was measured at best; 0: not known */
 	enum hb_roof_bound bound; /* of light_ns */
 	bool wrong; /* beyond HB_ROOF_ERROR: the numbers are shown, and are not to be believed */
+	u32 first;  /* inside: of its executions */
 };
 /* Parts of the time that it had to take: 1 = at the speed of light. 0 where light_ns is 0. */
 double hb_roof_row__light(const struct hb_roof_row *r);
@@ -78,6 +85,8 @@ const struct hb_feed *hb_roofline__feed(struct hb_roofline *r);
 /* After the last record, and after hb_devices__finish(). 0 or -ENOMEM. */
 int hb_roofline__finish(struct hb_roofline *r, const struct hb_devices *d, struct hb_error *e);
 
+/* Executions of a row, as many as dur.count, in no order. */
+const struct hb_roof_exec *hb_roofline__execs(const struct hb_roofline *r, const struct hb_roof_row *row);
 /* By time, most first. */
 const struct hb_roof_row *hb_roofline__rows(const struct hb_roofline *r, u32 *n);
 const struct hb_roof_rest *hb_roofline__rest(const struct hb_roofline *r, u32 *n);

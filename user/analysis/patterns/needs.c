@@ -91,6 +91,17 @@ static u64 of_python(const struct hb_scene *s)
 	return has;
 }
 
+/* Sizes, and peaks to hold them against. */
+static bool has_light(const struct hb_scene *s)
+{
+	u32 n = 0, i = 0;
+	const struct hb_roof_row *r = s->roofline ? hb_roofline__rows(s->roofline, &n) : NULL;
+
+	while (i < n && !(r[i].light_ns > 0))
+		i++;
+	return i < n;
+}
+
 u64 hb_needs__present(const struct hb_scene *s)
 {
 	u64 has = of_calls(s) | of_python(s);
@@ -106,6 +117,7 @@ u64 hb_needs__present(const struct hb_scene *s)
 	    {HB_NEED_STEP, has_steps(s)},
 	    {HB_NEED_RANKS, hb_collectives__groups(s->coll) > 0},
 	    {HB_NEED_MODULE, sees_modules(s->w)},
+	    {HB_NEED_SHAPES, has_light(s)},
 	};
 
 	for (size_t i = 0; i < sizeof(more) / sizeof(*more); i++)

@@ -13,6 +13,7 @@
 
 #include "analysis/model/device.h"
 #include "analysis/model/host.h"
+#include "analysis/model/roofline.h"
 #include "analysis/patterns/patterns.h"
 
 /* What all detectors look at. */
@@ -26,6 +27,7 @@ struct hb_scene {
 	const struct hb_busy *busy;
 	const struct hb_collectives *coll;
 	const struct hb_devices *dev; /* NULL: none */
+	const struct hb_roofline *roofline; /* NULL: none */
 	u64 start, end, wall;	      /* of the window; wall is never 0 */
 	u64 present;		      /* HB_NEED_* that the window has */
 	struct hb_exposure *exposure; /* inside */

@@ -215,12 +215,14 @@ struct hb_not_checked {
 
 struct hb_devices;
 struct hb_host;
+struct hb_roofline;
 
 struct hb_patterns_input {
 	struct hb_window *window;
 	const struct hb_model *model;
 	const struct hb_host *host;
 	const struct hb_devices *devices; /* NULL: without device records */
+	const struct hb_roofline *roofline; /* NULL: not asked for */
 };
 
 /* Was there work to do? From fields of the engine's scheduler (trace --field), requests running and waiting.

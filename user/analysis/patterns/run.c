@@ -67,6 +67,7 @@ static int scene_of(struct hb_scene *s, const struct hb_patterns_input *in)
 	    .busy = hb_host__busy(in->host),
 	    .coll = hb_host__collectives(in->host),
 	    .dev = in->devices,
+	    .roofline = in->roofline,
 	};
 	s->start = hb_timeline__start(s->tl);
 	s->end = hb_timeline__end(s->tl);
