@@ -28,7 +28,7 @@ static int look_at(struct hb_look *l, const struct hb_series *p)
 		bytes += p->step[i].copied_bytes;
 	}
 	hb_look__subject(l);
-	if (!p->n || !hb_look__at_least(l, COPIES, hb_share(copies, p->n)) ||
+	if (!p->n || !copies || !hb_look__at_least(l, COPIES, hb_share(copies, p->n)) ||
 	    !hb_look__at_most(l, MEAN, copies ? bytes / copies : 0))
 		return 0;
 	d = hb_look__find(l, "%s makes %llu copies a step, %s on average",

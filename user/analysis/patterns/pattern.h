@@ -26,11 +26,11 @@ struct hb_scene {
 	const struct hb_path *path;
 	const struct hb_busy *busy;
 	const struct hb_collectives *coll;
-	const struct hb_devices *dev; /* NULL: none */
+	const struct hb_devices *dev;	    /* NULL: none */
 	const struct hb_roofline *roofline; /* NULL: none */
-	u64 start, end, wall;	      /* of the window; wall is never 0 */
-	u64 present;		      /* HB_NEED_* that the window has */
-	struct hb_exposure *exposure; /* inside */
+	u64 start, end, wall;		    /* of the window; wall is never 0 */
+	u64 present;			    /* HB_NEED_* that the window has */
+	struct hb_exposure *exposure;	    /* inside */
 };
 
 /* ---- exposed time ---- */

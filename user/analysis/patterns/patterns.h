@@ -221,7 +221,7 @@ struct hb_patterns_input {
 	struct hb_window *window;
 	const struct hb_model *model;
 	const struct hb_host *host;
-	const struct hb_devices *devices; /* NULL: without device records */
+	const struct hb_devices *devices;   /* NULL: without device records */
 	const struct hb_roofline *roofline; /* NULL: not asked for */
 };
 

@@ -125,11 +125,12 @@ static bool same_site(const struct hb_sync *a, const struct hb_sync *b)
 void hb_syncs__leave_one(const struct hb_scene *s, const struct hb_series *p, struct hb_syncs *v)
 {
 	u64 least = UINT64_MAX;
-	struct hb_sync cheapest = {0};
+	struct hb_sync cheapest;
 	u32 to = 0;
 
-	if (p->source != HB_STEPS_SYNC)
+	if (p->source != HB_STEPS_SYNC || !v->n)
 		return;
+	cheapest = v->v[0];
 	for (u32 i = 0; i < v->n && i < 64; i++) { /* sites come in turns: all are among the first */
 		u64 sum = 0;
 
