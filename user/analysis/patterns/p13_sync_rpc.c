@@ -80,11 +80,11 @@ static int look_at(struct hb_look *l, u32 thread)
 	err = hb_rpcs__find(l->s, thread, hb_look__param(l, WAIT), &r);
 	if (err)
 		return err;
-	hb_rpcs__keep(l->s, thread, &r, false); /* those of the KV cache are P14's */
+	err = hb_rpcs__keep(l->s, thread, &r, false); /* those of the KV cache are P14's */
 	sum_up(l, thread != p->dispatch, &r, &exposed, &followed);
 	step = hb_scene__step_time(l->s, p->pid);
 	hb_look__subject(l);
-	if (r.n &&
+	if (!err && r.n &&
 	    hb_look__either(l, STEP_SHARE, p->n ? hb_share(hb_rpcs__steps(p, &r), p->n) : 0, EXPOSED_SHARE,
 			    hb_share(exposed, step)) &&
 	    hb_look__at_least(l, FOLLOWED, hb_share(followed, r.n)))

@@ -61,11 +61,12 @@ static int look_at(struct hb_look *l, u32 thread)
 	err = hb_rpcs__find(l->s, thread, hb_look__param(l, WAIT), &r);
 	if (err)
 		return err;
-	hb_rpcs__keep(l->s, thread, &r, true);
+	err = hb_rpcs__keep(l->s, thread, &r, true);
 	for (u32 i = 0; i < r.n; i++)
 		exposed += hb_scene__likely(l->s, r.v[i].thread, r.v[i].begin, r.v[i].end);
 	hb_look__subject(l);
-	if (r.n && hb_look__at_least(l, EXPOSED_SHARE, hb_share(exposed, hb_scene__step_time(l->s, p->pid))))
+	if (!err && r.n &&
+	    hb_look__at_least(l, EXPOSED_SHARE, hb_share(exposed, hb_scene__step_time(l->s, p->pid))))
 		err = tell(l, thread, &r);
 	hb_rpcs__free(&r);
 	return err;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "analysis/patterns/rpc.h"
+#include "base/map.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -201,20 +202,43 @@ void hb_rpcs__free(struct hb_rpcs *r)
 	r->n = 0;
 }
 
+/* Stacks and servers are few, waits are many: each stack is looked at once. NO is what is kept for one that
+ * is none, as 0 says that it was not looked at. */
+enum { NO = 1, YES };
+
+static bool is_kv(const struct hb_scene *s, u32 pid, u32 stack, struct hb_map *seen)
+{
+	u64 *known = hb_map__slot(seen, stack, NULL);
+
+	if (!known)
+		return hb_scene__frame(s, pid, stack, kv);
+	if (!*known)
+		*known = hb_scene__frame(s, pid, stack, kv) ? YES : NO;
+	return *known == YES;
+}
+
 /* One without a stack, such as at the window's begin, is what the others with that server are. */
-void hb_rpcs__keep(const struct hb_scene *s, u32 thread, struct hb_rpcs *r, bool of_kv)
+int hb_rpcs__keep(const struct hb_scene *s, u32 thread, struct hb_rpcs *r, bool of_kv)
 {
 	u32 pid = hb_timeline__thread(s->tl, thread)->pid, to = 0;
+	struct hb_map *stacks = hb_map__new(), *servers = hb_map__new();
+	int err = stacks && servers ? 0 : -ENOMEM;
 
-	for (u32 i = 0; i < r->n; i++)
-		r->v[i].kv = hb_scene__frame(s, pid, r->v[i].stack, kv);
-	for (u32 i = 0; i < r->n; i++)
-		for (u32 k = 0; k < r->n && !r->v[i].stack && !r->v[i].kv; k++)
-			r->v[i].kv = r->v[k].kv && r->v[k].server_pid == r->v[i].server_pid;
-	for (u32 i = 0; i < r->n; i++)
+	for (u32 i = 0; i < r->n && !err; i++) {
+		r->v[i].kv = r->v[i].stack && is_kv(s, pid, r->v[i].stack, stacks);
+		if (r->v[i].kv)
+			err = hb_map__put(servers, r->v[i].server_pid, 1);
+	}
+	for (u32 i = 0; i < r->n && !err; i++) {
+		if (!r->v[i].stack)
+			r->v[i].kv = hb_map__get(servers, r->v[i].server_pid, NULL);
 		if (r->v[i].kv == of_kv)
 			r->v[to++] = r->v[i];
+	}
 	r->n = to;
+	hb_map__free(stacks);
+	hb_map__free(servers);
+	return err;
 }
 
 u32 hb_rpcs__steps(const struct hb_series *p, const struct hb_rpcs *r)

@@ -33,7 +33,7 @@ u32 hb_rpcs__steps(const struct hb_series *p, const struct hb_rpcs *r);
 /* The steps that the thread has a part in: those of its own process, else of the one whose path leads through
  * it most; NULL: none. */
 const struct hb_series *hb_rpcs__series(const struct hb_scene *s, u32 thread);
-/* Leaves those whose own code looks after the KV cache, or the others. */
-void hb_rpcs__keep(const struct hb_scene *s, u32 thread, struct hb_rpcs *r, bool of_kv);
+/* Leaves those whose own code looks after the KV cache, or the others. 0 or -ENOMEM. */
+int hb_rpcs__keep(const struct hb_scene *s, u32 thread, struct hb_rpcs *r, bool of_kv);
 
 #endif

@@ -41,7 +41,8 @@ static int read_window(struct hb_analysis *a, struct hb_error *e)
 
 static int look_for_patterns(struct hb_analysis *a, struct hb_error *e)
 {
-	struct hb_patterns_input in = {.window = a->w, .model = a->m, .host = a->h, .devices = a->d, .roofline = a->roofline};
+	struct hb_patterns_input in = {
+	    .window = a->w, .model = a->m, .host = a->h, .devices = a->d, .roofline = a->roofline};
 
 	a->f = hb_patterns__run(&in, a->o.thresholds, e);
 	return a->f ? 0 : -ENOMEM;
