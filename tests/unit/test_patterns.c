@@ -487,6 +487,41 @@ static void thresholds_count(void **state)
 	hb_thresholds__free(t);
 }
 
+/* Whatever they are set to, nothing is divided by them: all at once to nothing, on windows with much in them.
+ */
+static void thresholds_of_nothing(void **state)
+{
+	struct hb_thresholds *t = hb_thresholds__new();
+
+	for (const struct hb_pattern *const *x = hb_patterns(); *x; x++) {
+		for (const struct hb_param *a = (*x)->params; a && a->key; a++) {
+			char text[80];
+			struct hb_error e = {0};
+
+			snprintf(text, sizeof(text), "%s.%s=%s", (*x)->id, a->key,
+				 a->unit == HB_UNIT_BYTES ? "1" : "0");
+			if (hb_thresholds__set(t, text, &e))
+				fail_msg("%s", e.text);
+		}
+	}
+	for (int k = 0; k < 3; k++) {
+		struct pat p = pat_new("zero");
+
+		for (u64 i = 0; k && i < STEPS; i++) {
+			pat_step(&p, i * STEP, 10);
+			gil(&p, i * STEP + MS, i * STEP + 2 * MS);
+			gc(&p, p.h.helper, i * STEP + MS, i * STEP + 2 * MS);
+			PSLEEP(&p, p.h.helper, i * STEP + 2 * MS, i * STEP + 2 * MS, i * STEP + 9 * MS, 0,
+			       .state = PREEMPTED, .sysno = HB_SYSNO_NONE);
+			if (k > 1)
+				convoy(&p, i * STEP + 2500 * US);
+		}
+		pat_run_with(&p, t);
+		pat_end(&p);
+	}
+	hb_thresholds__free(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -507,6 +542,7 @@ int main(void)
 	    cmocka_unit_test(cause_before_symptom),
 	    cmocka_unit_test(too_little_to_explain),
 	    cmocka_unit_test(thresholds_count),
+	    cmocka_unit_test(thresholds_of_nothing),
 	};
 
 	return cmocka_run_group_tests_name("patterns: waiting and the CPU", tests, NULL, NULL);

@@ -79,7 +79,7 @@ struct episodes {
 /* One, two or three periods, give or take a fifth: one may have nobody that runs in it. */
 static bool in_rhythm(u64 since, u64 period)
 {
-	u64 n = (since + period / 2) / period;
+	u64 n = period ? (since + period / 2) / period : 0;
 
 	return n >= 1 && n <= 3 &&
 	       (since > n * period ? since - n * period : n * period - since) <= period / 5;
