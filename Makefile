@@ -20,12 +20,13 @@ WARN     := -Wall -Wextra -Werror -Werror=undef -Wshadow -Wstrict-prototypes -Wm
 CFLAGS   ?= -O2 -g
 CPPFLAGS += -D_GNU_SOURCE -DHB_VERSION='"$(VERSION)"' -Iuser -I$(B) -I$(B)/gen $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 CSTD     := -std=gnu11
-LIBS     := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lpthread
+LIBS     := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lpthread -lm
 
 # ---- sources -------------------------------------------------------------------------------------------------------
 SRC      := $(shell find user -name '*.c' -not -path 'user/controller/*' -not -name main.c | sort)
 OBJ      := $(SRC:%.c=$(B)/%.o)
-GEN_SRC  := $(B)/gen/exporters.c $(B)/gen/commands.c $(B)/gen/tables.c $(B)/gen/sysno.c
+GEN_SRC  := $(B)/gen/exporters.c $(B)/gen/patterns.c $(B)/gen/commands.c $(B)/gen/tables.c $(B)/gen/sysno.c $(B)/gen/api_names.c $(B)/gen/html.c
+GEN_SRC  += $(B)/gen/peaks.c
 GEN_OBJ  := $(GEN_SRC:.c=.o)
 BPF_SRC  := $(sort $(wildcard bpf/*.bpf.c))
 BPF_OBJ  := $(BPF_SRC:%.c=$(B)/%.o)
@@ -63,6 +64,16 @@ $(B)/gen/exporters.c: $(EXPORT_SRC) Makefile
 	  echo 'static const struct hb_exporter *const list[] = {'; \
 	  for n in $$names; do echo "	&hb_exporter_$$n,"; done; echo '	0};'; \
 	  echo 'const struct hb_exporter *const *hb_exporters(void)'; echo '{'; echo '	return list;'; echo '}'; } > $@
+
+PATTERN_SRC := $(sort $(wildcard user/analysis/patterns/*.c))
+$(B)/gen/patterns.c: $(PATTERN_SRC) Makefile
+	@mkdir -p $(@D)
+	@names=$$(sed -n 's/^HB_PATTERN(\([a-z0-9_]*\)).*/\1/p' $(PATTERN_SRC)); \
+	{ echo '#include "analysis/patterns/patterns.h"'; \
+	  for n in $$names; do echo "extern const struct hb_pattern hb_pattern_$$n;"; done; \
+	  echo 'static const struct hb_pattern *const list[] = {'; \
+	  for n in $$names; do echo "	&hb_pattern_$$n,"; done; echo '	0};'; \
+	  echo 'const struct hb_pattern *const *hb_patterns(void)'; echo '{'; echo '	return list;'; echo '}'; } > $@
 
 CLI_SRC := $(sort $(wildcard user/cli/*.c))
 $(B)/gen/commands.c: $(CLI_SRC) Makefile

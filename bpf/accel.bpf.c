@@ -257,6 +257,7 @@ static __always_inline void fill(struct hb_rec_accel *r, const struct hb_probe_d
 	r->kind = v[HB_SLOT_KIND];
 	r->flags = flags;
 	r->pad = 0;
+	r->correlation = 0;
 }
 
 /* ---- open calls ---- */

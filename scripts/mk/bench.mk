@@ -15,18 +15,25 @@ $(BENCH_BIN): $(B)/%: %.c $(B)/libhb.a
 BENCH_WINDOW ?= 10 3
 BENCH_REPORT ?= 10
 BENCH_EXPORT ?= 3
+BENCH_ANALYZE ?= 5
+BENCH_IMPORT ?= 1000
 BENCH_ATTACH ?= 1 20
 BENCH_PY     := HB_BUILD=$(abspath $(B)) python3
 
-.PHONY: bench-build bench-window bench-report bench-export bench-collect bench-trace bench-attach bench-engine bench-startup
+.PHONY: bench-build bench-window bench-report bench-analyze bench-export bench-collect bench-trace bench-attach bench-engine bench-startup
 bench-build: all sim $(BENCH_BIN)
-# Million records and streams written; million records read; million records, or a window file, exported.
+# Million records and streams written; million records read; analysed; million records, or a window file, exported.
 bench-window: bench-build
 	@$(B)/tests/bench/bench_window $(BENCH_WINDOW)
 bench-report: bench-build
 	@$(B)/tests/bench/bench_report $(BENCH_REPORT)
+bench-analyze: bench-build
+	@$(B)/tests/bench/bench_analyze $(BENCH_ANALYZE)
 bench-export: bench-build
 	@$(B)/tests/bench/bench_export $(BENCH_EXPORT)
+# MB of JSON, or a trace, imported.
+bench-import: bench-build
+	@$(B)/tests/bench/bench_import $(BENCH_IMPORT)
 bench-collect: bench-build
 	@$(B)/tests/bench/bench_collect
 bench-trace: bench-build
@@ -39,4 +46,4 @@ bench-startup: bench-build
 	@$(BENCH_PY) tests/bench/bench_startup.py
 # In turn also under -j: they would measure each other.
 bench: bench-build
-	@for b in window report export collect trace attach engine startup; do echo "== $$b"; $(MAKE) --no-print-directory -s bench-$$b || exit; done
+	@for b in window report analyze export import collect trace attach engine startup; do echo "== $$b"; $(MAKE) --no-print-directory -s bench-$$b || exit; done

@@ -2,7 +2,7 @@
 # from the distribution's -dev packages. libdw wants lzma and bz2 for compressed debug sections.
 .PHONY: static
 static: $(B)/static/herschel-bpf
-STATIC_LIBS := -Wl,--start-group -lbpf -lelf -ldw -lzstd -lz -lyajl_s -llzma -lbz2 -liberty -Wl,--end-group -lpthread -ldl
+STATIC_LIBS := -Wl,--start-group -lbpf -lelf -ldw -lzstd -lz -lyajl_s -llzma -lbz2 -liberty -Wl,--end-group -lpthread -ldl -lm
 $(B)/static/herschel-bpf: $(B)/user/main.o $(B)/libhb.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) $(LDFLAGS) -static -o $@ $^ $(STATIC_LIBS)

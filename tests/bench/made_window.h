@@ -76,7 +76,7 @@ static u32 stack_for(u32 thread)
 	return (u32)rnd(STACKS / PROCS) * PROCS + thread % PROCS + (thread % PROCS ? 0 : PROCS);
 }
 
-static int put_record(struct hb_window_writer *w, u64 ts)
+static inline int put_record(struct hb_window_writer *w, u64 ts)
 {
 	u32 thread = (u32)rnd(THREADS), dice = (u32)rnd(100), other = (u32)rnd(THREADS);
 	u16 task = (u16)thread;
@@ -121,7 +121,7 @@ static int put_record(struct hb_window_writer *w, u64 ts)
 	return hb_window_writer__put(w, thread % STREAMS, ts, task, HB_TYPE_sample, &s);
 }
 
-static int make_window(const char *path, u64 n, struct hb_error *e)
+static inline int make_window(const char *path, u64 n, struct hb_error *e)
 {
 	struct hb_window_opts o = {.streams = STREAMS, .force = true, .start_ts = BEGIN};
 	struct hb_window_writer *w = hb_window_writer__new(path, &o, e);

@@ -11,7 +11,7 @@ from lib import exact, paths
 from lib.engine import answered
 from lib.exact import base, truth
 from lib.processes import wait_for
-from lib.tool import OK
+from lib.tool import OK, USAGE
 
 MANY = 10**8  # it calls until it is killed
 CALLS = ["--rate", 2000, "--threads", 2, "--launches", MANY, "--graphs", MANY, "--copies", MANY, "--syncs", MANY, "--mallocs",
@@ -139,11 +139,12 @@ def assert_nearly(got, want, edge):
     assert difference <= 2 * len(edge), (got, want, edge)
 
 
-def test_a_runtime_that_bypasses_the_drivers_exports(hb, engine):
+@pytest.mark.parametrize("timed", [[], ["--timed", "launch,graph"]], ids=["entries", "timed"])
+def test_a_runtime_that_bypasses_the_drivers_exports(hb, engine, timed):
     """Launches move to the runtime, with a note, and those before that were counted are the loss, exactly. What calls the
     driver's exported function by itself goes on being seen there."""
     e = engine(workers=2, env={"HB_SIM_INNER": "1"})
-    path, running = hb.open("-p", e.pid, "-d", "6s")
+    path, running = hb.open("-p", e.pid, "-d", "6s", *timed)
     answered(e.load(seconds=3))
     window = hb.read(path, running)
     probed = {**exact.AUTO, ("runtime", "cudaLaunchKernel"): False, ("runtime", "cudaGraphLaunch"): False}
@@ -161,3 +162,31 @@ def test_a_runtime_that_bypasses_the_drivers_exports(hb, engine):
     notes = [n["text"] for n in window.of("note") if n["level"] == "warning"]
     assert {p for p in e.workers if any(f"pid {p}:" in t and "at the runtime from now on" in t for t in notes)} == set(e.workers)
     assert not [r for r in window.of("accel") if r.get("inner")]
+    launches = [r for r in window.of("accel") if r["class"] in ("launch", "graph") and "Launch" in r["name"]]
+    assert launches and all(("dur" in r) == bool(timed) for r in launches)
+
+
+def test_timed_classes_have_durations(hb, loop):
+    """--timed launch: begin, end and result of each launch, as the program itself saw them; graph launches stay as they were.
+    --timed all: all calls."""
+    target, log = loop
+    some, _ = hb.trace("-p", target.pid, "--timed", "launch", duration="1s")
+    most, _ = hb.trace("-p", target.pid, "--timed", "all", duration="1s")
+    target.kill()
+    timed = {**exact.AUTO, **{("driver", f): not f.startswith("cuGraph") for f in exact.LAUNCHES}}
+    exact.assert_exact(hb.window(some), log(), timed)
+    ends = {c: {r.get("dur", 0) > 0 for r in hb.window(some).of("accel") if r["class"] == c} for c in ("launch", "graph")}
+    assert ends == {"launch": {True}, "graph": {False}}, ends
+    rows = hb.window(most).of("accel")
+    assert rows and all(r.get("dur", 0) > 0 for r in rows)
+
+
+def test_a_row_on_the_command_line_is_a_row_of_a_table(hb, loop):
+    """--probe: it wins over the built-in ones; a row that is none is said to be none."""
+    target, _ = loop
+    off = "libcudart.so* cudaMemcpyAsync copy runtime entry off nothrow"
+    path, _ = hb.trace("-p", target.pid, "--probe", "api cuda-runtime", "--probe", off, duration="1s")
+    seen = {r["name"] for r in hb.window(path).of("accel")}
+    assert seen and "cudaMemcpyAsync" not in seen
+    result = hb.run("trace", "-p", target.pid, "--probe", "api cuda-runtime", "--probe", "libx.so f nonsense", "-d", "1s", code=USAGE)
+    assert len(result.sentences()) == 1 and "nonsense" in result.err

@@ -245,6 +245,58 @@ static void ndjson_the_others(void **state)
 	drop(&l);
 }
 
+static void ndjson_devices(void **state)
+{
+	struct rig r = rig_new("devices");
+	u16 t = rig_task(&r, 5, 5, "x", true);
+	struct hb_rec_accel a = {.correlation = 7, .dur = 10, .flags = HB_AFLAG_TIMED | HB_AFLAG_NO_STREAM};
+	struct hb_rec_device d = {.dur = 100,
+				  .correlation = 7,
+				  .stream = 9,
+				  .device = 2,
+				  .gx = 1,
+				  .gy = 1,
+				  .gz = 1,
+				  .queued = START + 5};
+	struct hb_rec_op o = {.dur = 5, .kind = HB_OPKIND_CPU_OP, .seq = 1, .stream = 3};
+	struct hb_window *own = w;
+	struct lines l;
+	yajl_val v;
+
+	rig_put(&r, 1010, t, HB_TYPE_accel, &a);
+	rig_put(&r, 1200, t, HB_TYPE_device, &d);
+	d = (struct hb_rec_device){.kind = HB_DEVKIND_SYNC,
+				   .sync = HB_SYNCKIND_CONTEXT,
+				   .stream = UINT32_MAX,
+				   .wstream = UINT32_MAX};
+	rig_put(&r, 1300, t, HB_TYPE_device, &d);
+	rig_put(&r, 1400, t, HB_TYPE_op, &o);
+	w = rig_open(&r);
+	l = parsed(exported("ndjson"));
+	assert_null(get(line(&l, "accel", NULL, 0), "stream"));
+	v = line(&l, "device", NULL, 0);
+	assert_int_equal(number(v, "ts"), 1100);
+	assert_int_equal(number(v, "op_ts"), 1000); /* when its call began */
+	assert_int_equal(number(v, "stream"), 9);
+	assert_int_equal(number(v, "queued_ns"), 5);
+	assert_int_equal(get(v, "grid")->u.array.len, 3);
+	assert_string_equal(text_of(v, "kind"), "kernel");
+	assert_null(get(v, "block"));
+	assert_null(get(v, "copy"));
+	v = line(&l, "device", NULL, 1);
+	assert_null(get(v, "op_ts"));
+	assert_null(get(v, "stream"));
+	assert_null(get(v, "wait_stream"));
+	assert_string_equal(text_of(v, "sync"), "context");
+	v = line(&l, "op", NULL, 0);
+	assert_int_equal(number(v, "sequence"), 0);
+	assert_null(get(v, "stream"));
+	assert_null(get(v, "shapes"));
+	drop(&l);
+	rig_close(&r, w);
+	w = own;
+}
+
 /* Every type with every byte set: whatever the numbers are, each line is an object with type, ts, pid, tid,
  * comm. */
 static void ndjson_any_content(void **state)
@@ -467,6 +519,7 @@ int main(void)
 	    WITH_WINDOW(ndjson_stacks),
 	    WITH_WINDOW(ndjson_waits),
 	    WITH_WINDOW(ndjson_the_others),
+	    cmocka_unit_test(ndjson_devices),
 	    cmocka_unit_test(ndjson_any_content),
 	    cmocka_unit_test(numbers_as_text),
 	    cmocka_unit_test(ndjson_is_documented),

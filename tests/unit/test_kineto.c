@@ -170,6 +170,107 @@ static void correlations(void **state)
 	assert_int_equal(n, 10 + 3 + 2 + 100 + 2);
 }
 
+/* ---- devices ---- */
+
+static void put_device(struct rig *r, u64 at, const char *name, struct hb_rec_device d)
+{
+	d.name = hb_window_writer__string(r->w, name);
+	d.dur = 1000;
+	rig_put(r, at, r->main, HB_TYPE_device, &d);
+}
+
+static unsigned flows(char ph, const char *id)
+{
+	yajl_val all = get(root, "traceEvents");
+	const char want[2] = {ph, 0};
+	unsigned n = 0;
+
+	for (size_t i = 0; i < all->u.array.len; i++)
+		n += !strcmp(str(all->u.array.values[i], "ph"), want) &&
+		     !strcmp(num(all->u.array.values[i], "id"), id);
+	return n;
+}
+
+static struct hb_window *device_window(struct rig *r)
+{
+	struct hb_rec_accel a = {.probe = P_GRAPH, .correlation = 7, .flags = HB_AFLAG_TIMED, .dur = 500};
+	struct hb_rec_op o = {.dur = 9000, .kind = HB_OPKIND_CPU_OP, .external = 5, .seq = 1};
+
+	*r = rig_new("kineto");
+	rig_tables(r);
+	hb_window_writer__meta(r->w, "device_2_name", "H100");
+	hb_window_writer__meta(r->w, "device_2_sms", "132");
+	hb_window_writer__meta(r->w, "rank", "4");
+	rig_put(r, 1000, r->main, HB_TYPE_accel, &a);
+	a.correlation = 8; /* it started nothing */
+	rig_put(r, 2000, r->main, HB_TYPE_accel, &a);
+	put_device(r, 3001, "k",
+		   (struct hb_rec_device){
+		       .device = 2, .stream = 9, .correlation = 7, .gx = 3, .gy = 2, .gz = 1, .regs = 40});
+	put_device(r, 4000, "k",
+		   (struct hb_rec_device){.device = 2, .stream = 9, .correlation = 7, .graph = 6, .node = 1});
+	put_device(
+	    r, 5000, "Memcpy DtoH (Device -> Pinned)",
+	    (struct hb_rec_device){
+		.kind = HB_DEVKIND_MEMCPY, .device = 2, .stream = 9, .bytes = 64, .copy = HB_COPY_DTOH});
+	put_device(r, 6000, "Event Sync",
+		   (struct hb_rec_device){.kind = HB_DEVKIND_SYNC,
+					  .device = 2,
+					  .stream = UINT32_MAX,
+					  .correlation = 8,
+					  .waits = 3,
+					  .sync = HB_SYNCKIND_EVENT,
+					  .wstream = 9});
+	o.name = hb_window_writer__string(r->w, "aten::mm");
+	o.shapes = hb_window_writer__string(r->w, "[[2,3],[]]");
+	o.types = hb_window_writer__string(r->w, "no list");
+	o.values = hb_window_writer__string(r->w, "{\"collective\":\"allreduce\",\"in\":1024,\"seq\":\"3\"}");
+	rig_put(r, 9000, r->main, HB_TYPE_op, &o);
+	return rig_open(r);
+}
+
+static void devices_and_operators(void **state)
+{
+	struct rig r;
+	struct hb_window *w = device_window(&r);
+	yajl_val k, args;
+
+	load(w);
+	k = row("k", 0);
+	args = get(k, "args");
+	assert_string_equal(str(k, "cat"), "kernel");
+	assert_string_equal(num(k, "pid"), "2"); /* the device */
+	assert_string_equal(num(k, "tid"), "9"); /* the stream */
+	assert_string_equal(num(k, "ts"), "2.001");
+	assert_string_equal(num(args, "correlation"), "7");
+	assert_string_equal(num(args, "registers per thread"), "40");
+	assert_int_equal(get(args, "grid")->u.array.len, 3);
+	assert_string_equal(num(get(row("k", 1), "args"), "graph node id"), "1");
+	assert_string_equal(str(get(row("Memcpy DtoH (Device -> Pinned)", 0), "args"), "kind"), "DtoH");
+	args = get(row("Event Sync", 0), "args");
+	assert_string_equal(num(args, "stream"), "-1");
+	assert_string_equal(num(args, "wait_on_stream"), "9");
+	assert_string_equal(num(args, "wait_on_cuda_event_record_corr_id"), "3");
+	/* Calls keep their own numbers; arrows go to what ran, not to what was waited for. */
+	assert_string_equal(num(get(row("cuGraphLaunch", 1), "args"), "correlation"), "8");
+	assert_int_equal(flows('s', "7"), 1);
+	assert_int_equal(flows('f', "7"), 2);
+	assert_int_equal(flows('s', "8") + flows('f', "8"), 0);
+	args = get(row("aten::mm", 0), "args");
+	assert_string_equal(num(args, "External id"), "5");
+	assert_string_equal(num(args, "Sequence number"), "0");
+	assert_int_equal(get(args, "Input Dims")->u.array.len, 2);
+	assert_null(get(args, "Input type"));
+	assert_string_equal(str(args, "Collective name"), "allreduce");
+	assert_string_equal(num(args, "In msg nelems"), "1024");
+	assert_string_equal(str(args, "Seq"), "3");
+	assert_string_equal(str(get(root, "deviceProperties")->u.array.values[0], "name"), "H100");
+	assert_string_equal(num(get(root, "deviceProperties")->u.array.values[0], "numSms"), "132");
+	assert_non_null(strstr(text, "\"rank\": 4"));
+	rig_close(&r, w);
+	teardown(state);
+}
+
 static void any_content(void **state)
 {
 	struct rig r = rig_new("kineto");
@@ -194,8 +295,13 @@ int main(void)
 {
 #define WITH_WINDOW(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-	    WITH_WINDOW(head),	WITH_WINDOW(calls),	   WITH_WINDOW(waits),
-	    WITH_WINDOW(names), WITH_WINDOW(correlations), cmocka_unit_test(any_content),
+	    WITH_WINDOW(head),
+	    WITH_WINDOW(calls),
+	    WITH_WINDOW(waits),
+	    WITH_WINDOW(names),
+	    WITH_WINDOW(correlations),
+	    cmocka_unit_test(devices_and_operators),
+	    cmocka_unit_test(any_content),
 	};
 
 	return cmocka_run_group_tests_name("kineto", tests, NULL, NULL);

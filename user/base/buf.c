@@ -19,7 +19,7 @@ void *hb_buf__room(struct hb_buf *b, size_t n)
 
 	if (b->oom)
 		return NULL;
-	if (b->cap - b->size >= n)
+	if (b->data && b->cap - b->size >= n)
 		return b->data + b->size;
 	while (cap - b->size < n) {
 		if (cap > (size_t)1 << 60) {

@@ -1,12 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#include "analysis/report/report.h"
-#include "base/text.h"
-#include "capture/session/session.h"
-#include "cli/args.h"
-#include "capture/python/field.h"
-#include "cli/cli.h"
-#include "cli/target_args.h"
-
+/* `herschel-bpf trace`: records a window, with its progress, and says what is in it. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,298 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MAX_TABLES   16
-#define MAX_PATTERNS 64
-
-enum key {
-	KEY_LAYERS = 0x100,
-	KEY_SYSCALLS,
-	KEY_PYTHON,
-	KEY_CALLS,
-	KEY_FIELD,
-	KEY_STRINGS,
-	KEY_PY_HOOK,
-	KEY_EVERY,
-	KEY_FUNCTIONS,
-	KEY_EXCEPTIONS,
-	KEY_PROBES,
-	KEY_FORCE,
-	KEY_BUFFER,
-	KEY_MAX_SIZE,
-	KEY_STRICT,
-	KEY_SINGLE,
-};
-
-struct args {
-	struct hb_session_opts o;
-	const char *tables[MAX_TABLES + 1];
-	unsigned n_tables;
-	struct hb_py_pattern calls[MAX_PATTERNS];
-	struct hb_py_field fields[HB_PY_FIELDS];
-	double strict; /* share of loss allowed; negative: not asked */
-	bool quiet;
-	struct hb_error error;
-};
-
-static const struct argp_option options[] = {
-    {NULL, 0, NULL, 0, "Target (one of):", 1},
-    HB_TARGET_OPTIONS(1),
-    {NULL, 0, NULL, 0, "Window:", 2},
-    {"duration", 'd', "TIME", 0, "length, with a unit: 30s, 500ms, 2m (default 30s)", 2},
-    {"output", 'o', "FILE", 0, "window file (default HOST-PID-TIME.hbw)", 2},
-    {"force", KEY_FORCE, NULL, 0, "replace an existing file", 2},
-    {"max-size", KEY_MAX_SIZE, "SIZE", 0, "end the window when the file gets this large", 2},
-    {"buffer", KEY_BUFFER, "SIZE", 0, "ring buffer per CPU (default: 32MiB over all)", 2},
-    {NULL, 0, NULL, 0, "What is recorded:", 3},
-    {"layers", KEY_LAYERS, "auto|runtime|driver|both", 0, "where accelerator calls are probed (default auto)",
-     3},
-    {"syscalls", KEY_SYSCALLS, "none|blocking|all", 0,
-     "blocking: those that sleep, at no cost to others (default); all: every one, slows every process of the "
-     "machine; none: no waits either, nothing about time off the CPU and wakers",
-     3},
-    {"python", KEY_PYTHON, "off|stacks|calls", 0,
-     "stacks: Python functions in the stacks of accelerator calls, waits and CPU samples (default); calls: "
-     "each "
-     "call of a Python function too, as far as `probes check` says",
-     3},
-    {"calls", KEY_CALLS, "[FILE:]NAME", 0,
-     "record calls of these Python functions only: globs of file or module and of the qualified name, such "
-     "as '*:Scheduler.schedule'; may be repeated",
-     3},
-    {"field", KEY_FIELD, "'[FILE:]NAME PATH'", 0,
-     "read a field of an object in each call of these functions, such as "
-     "'*:EngineCore.step self.scheduler.running:len' (types: str, int, float, bool, len); may be repeated",
-     3},
-    {"capture-strings", KEY_STRINGS, NULL, 0,
-     "keep texts that --field reads (64 bytes of each); else only a hash of this window", 3},
-    {"py-hook", KEY_PY_HOOK, "off|eval_frame|eval_frame!", 0,
-     "eval_frame: calls of Python 3.11 and later are complete, by a word in its state that is set back at "
-     "the end; refused where calls may nest deeper than is safe (with !: not refused for that)",
-     3},
-    {"stacks-every", KEY_EVERY, "CLASS=N,..", 0,
-     "Python stack with every N-th accelerator call of a class, 0 = none (default: with each); CLASS as in "
-     "`probes list`, or all",
-     3},
-    {"max-functions", KEY_FUNCTIONS, "N", 0,
-     "Python functions that are named, and room for an eighth as many different stacks, a KiB each (default "
-     "131072); what is beyond is counted",
-     3},
-    {"exceptions", KEY_EXCEPTIONS, "off|types|hash|text", 0,
-     "Python's exceptions, and C++'s in Python programs: class and place (default), with a hash or the begin "
-     "of the message",
-     3},
-    {"probes", KEY_PROBES, "FILE", 0, "further probe table; may be repeated", 3},
-    {"frequency", 'F', "HZ", 0, "CPU samples per second and CPU, 0 = none (default 99)", 3},
-    {"single-uprobes", KEY_SINGLE, NULL, OPTION_HIDDEN, "do not use uprobe_multi links", 3},
-    {NULL, 0, NULL, 0, "Result:", 4},
-    {"strict", KEY_STRICT, "SHARE", OPTION_ARG_OPTIONAL,
-     "exit 5 when more than this share of records was lost (default 0.1%; joined by =: --strict=5%)", 4},
-    {"quiet", 'q', NULL, 0, "no progress, no notes", 4},
-    {0},
-};
-
-static int bad(struct args *a, const char *what, const char *value, const char *expected)
-{
-	hb_error__set(&a->error, HB_EXIT_USAGE, -EINVAL, "%s: \"%s\" is not %s", what, value, expected);
-	return EINVAL;
-}
-
-static int choice(const char *value, const char *const *words, int n)
-{
-	for (int i = 0; i < n; i++)
-		if (strcmp(words[i], value) == 0)
-			return i;
-	return -1;
-}
-
-static int parse_share(const char *s, double *out)
-{
-	char *end;
-	double v;
-
-	if (!s) {
-		*out = 0.001;
-		return 0;
-	}
-	v = strtod(s, &end);
-	if (end == s || v < 0 || (*end && strcmp(end, "%") != 0))
-		return -EINVAL;
-	*out = *end ? v / 100 : v;
-	return *out <= 1 ? 0 : -EINVAL;
-}
-
-/* "launch=10,copy=0": into the array by class. */
-static int parse_every(const char *s, u32 *every)
-{
-	while (*s) {
-		const char *eq = strchr(s, '=');
-		char word[32], *end;
-		unsigned long n;
-		int c;
-
-		if (!eq || (size_t)(eq - s) >= sizeof(word))
-			return -EINVAL;
-		snprintf(word, sizeof(word), "%.*s", (int)(eq - s), s);
-		n = strtoul(eq + 1, &end, 10);
-		c = hb_word__id(HB_WORDS_CLASS, word);
-		if (end == eq + 1 || (*end && *end != ',') || n > 1000000 || eq[1] == '-')
-			return -EINVAL;
-		if (c < 0 && strcmp(word, "all") != 0)
-			return -EINVAL;
-		for (int i = 0; i < HB_CLASS_COUNT; i++)
-			if (c < 0 || i == c)
-				every[i] = (u32)n;
-		s = *end ? end + 1 : end;
-	}
-	return 0;
-}
-
-static int parse_number(const char *s, long least, long most, u32 *out)
-{
-	char *end;
-	long v = strtol(s, &end, 10);
-
-	if (end == s || *end || v < least || v > most)
-		return -EINVAL;
-	*out = (u32)v;
-	return 0;
-}
-
-static int parse_recorded(int key, char *arg, struct args *a)
-{
-	static const char *const layers[] = {"auto", "runtime", "driver", "both"};
-	static const char *const python[] = {"off", "stacks", "calls"};
-	static const char *const exceptions[] = {"off", "types", "hash", "text"};
-	static const char *const calls[] = {"none", "blocking", "all"};
-	static const char *const hooks[] = {"off", "eval_frame", "eval_frame!"};
-	int i;
-
-	switch (key) {
-	case KEY_LAYERS:
-		i = choice(arg, layers, 4);
-		a->o.layers = (enum hb_layers)i;
-		return i < 0 ? bad(a, "--layers", arg, "auto, runtime, driver or both") : 0;
-	case KEY_SYSCALLS:
-		i = choice(arg, calls, 3);
-		a->o.syscalls = (enum hb_syscalls)i;
-		return i < 0 ? bad(a, "--syscalls", arg, "none, blocking or all") : 0;
-	case KEY_PYTHON:
-		i = choice(arg, python, 3);
-		a->o.python = (enum hb_python_mode)i;
-		return i < 0 ? bad(a, "--python", arg, "off, stacks or calls") : 0;
-	case KEY_CALLS:
-		if (a->o.n_calls == MAX_PATTERNS)
-			return bad(a, "--calls", arg, "allowed: at most 64 patterns");
-		return -hb_py_pattern__parse(arg, &a->calls[a->o.n_calls++], &a->error);
-	case KEY_FIELD:
-		if (a->o.n_fields == HB_PY_FIELDS)
-			return bad(a, "--field", arg, "allowed: at most 32 fields");
-		return -hb_py_field__parse(arg, &a->fields[a->o.n_fields++], &a->error);
-	case KEY_STRINGS:
-		a->o.capture_strings = true;
-		return 0;
-	case KEY_PY_HOOK:
-		i = choice(arg, hooks, 3);
-		a->o.py_hook = (enum hb_py_hook_mode)i;
-		return i < 0 ? bad(a, "--py-hook", arg, "off, eval_frame or eval_frame!") : 0;
-	case KEY_EXCEPTIONS:
-		i = choice(arg, exceptions, 4);
-		a->o.exceptions = (enum hb_exceptions)i;
-		return i < 0 ? bad(a, "--exceptions", arg, "off, types, hash or text") : 0;
-	case KEY_EVERY:
-		return parse_every(arg, a->o.stacks_every)
-			   ? bad(a, "--stacks-every", arg, "a list such as launch=10,copy=0 or all=100")
-			   : 0;
-	case KEY_FUNCTIONS:
-		return parse_number(arg, 1024, 1 << 24, &a->o.max_functions)
-			   ? bad(a, "--max-functions", arg, "a number from 1024 to 16777216")
-			   : 0;
-	case KEY_PROBES:
-		if (a->n_tables == MAX_TABLES)
-			return bad(a, "--probes", arg, "allowed: at most 16 tables");
-		a->tables[a->n_tables++] = arg;
-		return 0;
-	case 'F':
-		return parse_number(arg, 0, 5000, &a->o.freq)
-			   ? bad(a, "-F", arg, "a number of samples per second from 0 to 5000")
-			   : 0;
-	case KEY_SINGLE:
-		a->o.single = true;
-		return 0;
-	default:
-		return ARGP_ERR_UNKNOWN;
-	}
-}
-
-static int parse_window(int key, char *arg, struct args *a)
-{
-	switch (key) {
-	case 'd':
-		return hb_text__duration(arg, &a->o.duration)
-			   ? bad(a, "-d", arg,
-				 "a duration: a positive number with a unit, such as 30s, 500ms or 2m")
-			   : 0;
-	case 'o':
-		a->o.output = arg;
-		return strcmp(arg, "-") == 0
-			   ? bad(a, "-o", arg, "a file: a window needs one that can be written at any place")
-			   : 0;
-	case KEY_FORCE:
-		a->o.force = true;
-		return 0;
-	case KEY_MAX_SIZE:
-		return hb_text__size(arg, &a->o.max_size) || a->o.max_size < (64U << 10)
-			   ? bad(a, "--max-size", arg, "a size of at least 64KiB, such as 100MiB")
-			   : 0;
-	case KEY_BUFFER:
-		return hb_text__size(arg, &a->o.buffer) || a->o.buffer < 4096
-			   ? bad(a, "--buffer", arg, "a size of at least 4KiB, such as 1MiB")
-			   : 0;
-	case KEY_STRICT:
-		return parse_share(arg, &a->strict)
-			   ? bad(a, "--strict", arg, "a share of records, such as 0.1%")
-			   : 0;
-	case 'q':
-		a->quiet = true;
-		return 0;
-	default:
-		return parse_recorded(key, arg, a);
-	}
-}
-
-/* An optional value is joined to its option by "="; after a blank it arrives here. */
-static int stray(struct args *a, const char *arg)
-{
-	double share;
-
-	if (a->strict < 0 || parse_share(arg, &share))
-		return bad(a, "argument", arg,
-			   "expected here: name the target with -p PID, --cgroup or --name");
-	hb_error__set(&a->error, HB_EXIT_USAGE, -EINVAL,
-		      "argument: \"%s\" is not expected here: a share is joined to its option, --strict=%s",
-		      arg, arg);
-	return EINVAL;
-}
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-	struct args *a = state->input;
-
-	switch (key) {
-	case ARGP_KEY_ARG:
-		return stray(a, arg);
-	default:
-		return hb_cli__target_option(key, arg, &a->o.target) == 0 ? 0 : parse_window(key, arg, a);
-	}
-}
-
-static const struct argp argp = {
-    .options = options,
-    .parser = parse,
-    .doc = "Records a bounded window of a live process and keeps it in a file.\v"
-	   "The target keeps running; everything is detached at the end. Ctrl-C ends the window early, and "
-	   "it is kept.",
-};
+#include "analysis/report/report.h"
+#include "base/text.h"
+#include "cli/cli.h"
+#include "cli/trace_args.h"
+#include "cli/trace_plan.h"
 
 /* ---- signals and progress ---- */
 
@@ -367,7 +73,7 @@ static u64 total_loss(struct hb_window *w)
 	return sum;
 }
 
-static int summarise(const char *path, const struct args *a)
+static int summarise(const char *path, const struct hb_trace_args *a)
 {
 	struct hb_error e = {0};
 	struct hb_summary_opts so = {0};
@@ -393,7 +99,7 @@ static int summarise(const char *path, const struct args *a)
 	return rc;
 }
 
-static int trace(struct args *a)
+static int trace(struct hb_trace_args *a)
 {
 	struct progress st = {.tty = isatty(STDERR_FILENO) && !a->quiet};
 	struct hb_session *s;
@@ -417,50 +123,27 @@ static int trace(struct args *a)
 	return summarise(path, a);
 }
 
-/* Options that only make sense together. */
-static int check_python(struct args *a)
-{
-	bool off = a->o.python == HB_PYTHON_OFF;
-
-	if (off && a->o.n_fields)
-		hb_error__set(&a->error, HB_EXIT_USAGE, -EINVAL,
-			      "--field needs Python: not with --python off");
-	else if (a->o.capture_strings && !a->o.n_fields)
-		hb_error__set(&a->error, HB_EXIT_USAGE, -EINVAL,
-			      "--capture-strings is for texts that --field reads");
-	else if (off && a->o.n_calls)
-		hb_error__set(&a->error, HB_EXIT_USAGE, -EINVAL,
-			      "--calls needs Python: not with --python off");
-	else if (a->o.py_hook && !hb_session__wants_calls(&a->o))
-		hb_error__set(&a->error, HB_EXIT_USAGE, -EINVAL,
-			      "--py-hook is for calls: use it with --python calls, --calls or --field");
-	return a->error.err ? hb_cli__fail(&a->error) : 0;
-}
-
 static int run(int argc, char **argv)
 {
-	struct args a = {.o = {.duration = 30000000000ULL,
-			       .syscalls = HB_SYSCALLS_BLOCKING,
-			       .python = HB_PYTHON_STACKS,
-			       .exceptions = HB_EXCEPTIONS_TYPES,
-			       .max_functions = 1 << 17,
-			       .freq = 99},
-			 .strict = -1};
+	struct hb_trace_args a;
+	struct hb_trace_plan *plan = NULL;
 	int rc;
 
-	for (int i = 0; i < HB_CLASS_COUNT; i++)
-		a.o.stacks_every[i] = 1;
-	rc = hb_cli__parse(&argp, argc, argv, &a, &a.error);
-	if (rc != HB_CLI_GO)
-		return rc;
-	hb_quiet(a.quiet);
-	a.o.probe_files = a.tables;
-	a.o.calls = a.calls;
-	a.o.fields = a.fields;
-	rc = check_python(&a);
-	if (rc)
-		return rc;
-	return trace(&a);
+	hb_cli_trace__defaults(&a);
+	rc = hb_cli_trace__parse(argc, argv, &a);
+	if (rc == HB_CLI_GO) {
+		hb_quiet(a.quiet);
+		if (!a.plan && a.signers)
+			hb_error__set(&a.error, HB_EXIT_USAGE, -EINVAL, "--signers is for --plan");
+		else if (a.plan)
+			plan = hb_trace_plan__take(&a);
+		else
+			hb_cli_trace__given_facts(&a);
+		rc = a.error.err || hb_cli_trace__check(&a) ? hb_cli__fail(&a.error) : trace(&a);
+	}
+	hb_trace_plan__free(plan);
+	hb_cli_trace__free(&a);
+	return rc;
 }
 
 HB_COMMAND(trace) = {

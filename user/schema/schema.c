@@ -83,6 +83,11 @@ static const char *const handles[] = {HB_HANDLES(W)};
 static const char *const losses[] = {HB_LOSSES(W)};
 static const char *const pyends[] = {HB_PYENDS(W)};
 static const char *const pykinds[] = {HB_PYKINDS(W)};
+static const char *const devkinds[] = {HB_DEVKINDS(W)};
+static const char *const copies[] = {HB_COPIES(W)};
+static const char *const memkinds[] = {HB_MEMKINDS(W)};
+static const char *const synckinds[] = {HB_SYNCKINDS(W)};
+static const char *const opkinds[] = {HB_OPKINDS(W)};
 #undef W
 
 static const struct list {
@@ -90,10 +95,12 @@ static const struct list {
 	size_t n;
 } lists[] = {
 #define LIST(id, a) [id] = {a, N_ELEMS(a)}
-    LIST(HB_WORDS_TSTATE, tstates),   LIST(HB_WORDS_WCTX, wctxs),   LIST(HB_WORDS_CHANKIND, chankinds),
-    LIST(HB_WORDS_CPUMODE, cpumodes), LIST(HB_WORDS_HOW, hows),	    LIST(HB_WORDS_NOTELEVEL, notelevels),
-    LIST(HB_WORDS_CLASS, classes),    LIST(HB_WORDS_LAYER, layers), LIST(HB_WORDS_HANDLE, handles),
-    LIST(HB_WORDS_LOSS, losses),      LIST(HB_WORDS_PYEND, pyends), LIST(HB_WORDS_PYKIND, pykinds),
+    LIST(HB_WORDS_TSTATE, tstates),	LIST(HB_WORDS_WCTX, wctxs),	LIST(HB_WORDS_CHANKIND, chankinds),
+    LIST(HB_WORDS_CPUMODE, cpumodes),	LIST(HB_WORDS_HOW, hows),	LIST(HB_WORDS_NOTELEVEL, notelevels),
+    LIST(HB_WORDS_CLASS, classes),	LIST(HB_WORDS_LAYER, layers),	LIST(HB_WORDS_HANDLE, handles),
+    LIST(HB_WORDS_LOSS, losses),	LIST(HB_WORDS_PYEND, pyends),	LIST(HB_WORDS_PYKIND, pykinds),
+    LIST(HB_WORDS_DEVKIND, devkinds),	LIST(HB_WORDS_COPY, copies),	LIST(HB_WORDS_MEMKIND, memkinds),
+    LIST(HB_WORDS_SYNCKIND, synckinds), LIST(HB_WORDS_OPKIND, opkinds),
 };
 
 static const char *word_in(const char *const *words, size_t n, size_t id)
@@ -136,11 +143,12 @@ const char *hb_word__all(enum hb_words list, char *buf, size_t size)
 
 static const char *const roles[] = {
 #define ROLE(r) [HB_ROLE_##r] = #r
-    ROLE(PAD),	     ROLE(NUM),	   ROLE(NS),	   ROLE(DUR),	  ROLE(BYTES),	ROLE(ADDR),  ROLE(HANDLE),
-    ROLE(GRID),	     ROLE(BLOCK),  ROLE(PROBE),	   ROLE(RET),	  ROLE(SYSRET), ROLE(STACK), ROLE(KIND),
-    ROLE(AFLAGS),    ROLE(CHAN),   ROLE(CHANKIND), ROLE(SOCK),	  ROLE(ARG),	ROLE(PID),   ROLE(TID),
-    ROLE(SYSNO),     ROLE(TSTATE), ROLE(WCTX),	   ROLE(CPUMODE), ROLE(HOW),	ROLE(COMM),  ROLE(STR),
-    ROLE(NOTELEVEL), ROLE(LABEL),  ROLE(LOC),	   ROLE(PYEND),	  ROLE(PYKIND),
+    ROLE(PAD),	     ROLE(NUM),	     ROLE(NS),	     ROLE(DUR),	    ROLE(BYTES),  ROLE(ADDR),	 ROLE(HANDLE),
+    ROLE(GRID),	     ROLE(BLOCK),    ROLE(PROBE),    ROLE(RET),	    ROLE(SYSRET), ROLE(STACK),	 ROLE(KIND),
+    ROLE(AFLAGS),    ROLE(CHAN),     ROLE(CHANKIND), ROLE(SOCK),    ROLE(ARG),	  ROLE(PID),	 ROLE(TID),
+    ROLE(SYSNO),     ROLE(TSTATE),   ROLE(WCTX),     ROLE(CPUMODE), ROLE(HOW),	  ROLE(COMM),	 ROLE(STR),
+    ROLE(NOTELEVEL), ROLE(LABEL),    ROLE(LOC),	     ROLE(PYEND),   ROLE(PYKIND), ROLE(DEVKIND), ROLE(COPY),
+    ROLE(MEMKIND),   ROLE(SYNCKIND), ROLE(OPKIND),
 };
 
 const char *hb_role__name(unsigned role)

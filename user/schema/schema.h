@@ -48,6 +48,11 @@ typedef struct {
 #define HB_W_PYEND(id, N, w)	       HB_WORD_ENUM(HB_PYEND, id, N)
 #define HB_W_PYFLAG(id, N, w)	       HB_WORD_ENUM(HB_PYCALL, id, N)
 #define HB_W_AFLAG(id, N, w)	       HB_WORD_ENUM(HB_AFLAG, id, N)
+#define HB_W_DEVKIND(id, N, w)	       HB_WORD_ENUM(HB_DEVKIND, id, N)
+#define HB_W_COPY(id, N, w)	       HB_WORD_ENUM(HB_COPY, id, N)
+#define HB_W_MEMKIND(id, N, w)	       HB_WORD_ENUM(HB_MEMKIND, id, N)
+#define HB_W_SYNCKIND(id, N, w)	       HB_WORD_ENUM(HB_SYNCKIND, id, N)
+#define HB_W_OPKIND(id, N, w)	       HB_WORD_ENUM(HB_OPKIND, id, N)
 enum hb_tstate { HB_TSTATES(HB_W_TSTATE) };
 enum hb_wctx { HB_WCTXS(HB_W_WCTX) };
 enum hb_chankind { HB_CHANKINDS(HB_W_CHAN) };
@@ -63,6 +68,11 @@ enum hb_oflag { HB_OFLAGS(HB_W_OFLAG) };
 enum hb_pykind { HB_PYKINDS(HB_W_PYKIND) };
 enum hb_pyend { HB_PYENDS(HB_W_PYEND) };
 enum hb_pyflag { HB_PYFLAGS(HB_W_PYFLAG) };
+enum hb_devkind { HB_DEVKINDS(HB_W_DEVKIND) HB_DEVKIND_COUNT };
+enum hb_copy { HB_COPIES(HB_W_COPY) };
+enum hb_memkind { HB_MEMKINDS(HB_W_MEMKIND) };
+enum hb_synckind { HB_SYNCKINDS(HB_W_SYNCKIND) };
+enum hb_opkind { HB_OPKINDS(HB_W_OPKIND) };
 
 /* Record ids HB_TYPE_accel.. and structs hb_rec_accel.. */
 #define HB_MEMBER(S, t, n, role, doc) t n;
@@ -129,6 +139,11 @@ enum hb_role {
 	HB_ROLE_LOC,
 	HB_ROLE_PYEND,
 	HB_ROLE_PYKIND,
+	HB_ROLE_DEVKIND,
+	HB_ROLE_COPY,
+	HB_ROLE_MEMKIND,
+	HB_ROLE_SYNCKIND,
+	HB_ROLE_OPKIND,
 };
 
 /* One member of a record type. */
@@ -171,6 +186,11 @@ enum hb_words {
 	HB_WORDS_LOSS,
 	HB_WORDS_PYEND,
 	HB_WORDS_PYKIND,
+	HB_WORDS_DEVKIND,
+	HB_WORDS_COPY,
+	HB_WORDS_MEMKIND,
+	HB_WORDS_SYNCKIND,
+	HB_WORDS_OPKIND,
 };
 /* "?" when the number has no word (a newer file). */
 const char *hb_word(enum hb_words list, unsigned id);

@@ -92,22 +92,63 @@ static void to_planes(u8 *planes, const u8 *rows, u32 n, u32 words)
 	}
 }
 
+/* Reading is done far more often than writing: sixteen records at a time, a plane to a vector. */
+typedef u8 v16 __attribute__((vector_size(16)));
+
+#ifdef __clang__
+#define MIX(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define MIX(a, b, ...) __builtin_shuffle(a, b, (v16){__VA_ARGS__})
+#endif
+
+static inline v16 low(v16 a, v16 b)
+{
+	return MIX(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+}
+
+static inline v16 high(v16 a, v16 b)
+{
+	return MIX(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+}
+
+/* One word of sixteen records: three rounds put byte k of the word beside its byte k + 4, these beside k + 2,
+ * and these beside k + 1. */
+static inline void gather16(u8 *rows, size_t size, const u8 *planes, u32 n)
+{
+	v16 p[8], q[8];
+
+	for (u32 r = 0; r < 8; r++)
+		memcpy(&p[r], planes + (size_t)r * n, 16);
+	for (u32 r = 0; r < 4; r++) {
+		q[r] = low(p[r], p[r + 4]);
+		q[r + 4] = high(p[r], p[r + 4]);
+	}
+	for (u32 half = 0; half < 8; half += 4) {
+		v16 even[2] = {low(q[half], q[half + 2]), high(q[half], q[half + 2])};
+		v16 odd[2] = {low(q[half + 1], q[half + 3]), high(q[half + 1], q[half + 3])};
+
+		for (u32 i = 0; i < 2; i++) {
+			v16 two = low(even[i], odd[i]), next = high(even[i], odd[i]);
+			u64 word[4];
+
+			memcpy(&word[0], &two, sizeof(two));
+			memcpy(&word[2], &next, sizeof(next));
+			for (u32 r = 0; r < 4; r++)
+				memcpy(rows + (2 * half + 4 * i + r) * size, &word[r], 8);
+		}
+	}
+}
+
 static void from_planes(u8 *rows, const u8 *planes, u32 n, u32 words)
 {
 	size_t size = 8u * words;
-	u64 w[8];
 	u32 i;
 
 	for (u32 k = 0; k < words; k++) {
 		const u8 *p = planes + (size_t)8 * k * n;
 
-		for (i = 0; i + 8 <= n; i += 8) {
-			for (u32 r = 0; r < 8; r++)
-				memcpy(&w[r], p + (size_t)r * n + i, 8);
-			transpose8(w);
-			for (u32 r = 0; r < 8; r++)
-				memcpy(rows + (i + r) * size + 8 * k, &w[r], 8);
-		}
+		for (i = 0; i + 16 <= n; i += 16)
+			gather16(rows + i * size + 8 * k, size, p + i, n);
 		for (; i < n; i++)
 			for (u32 r = 0; r < 8; r++)
 				rows[i * size + 8 * k + r] = p[(size_t)r * n + i];

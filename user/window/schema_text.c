@@ -19,10 +19,11 @@ static const struct {
 	enum hb_words list;
 	const char *name;
 } lists[] = {
-    {HB_WORDS_TSTATE, "TSTATE"},   {HB_WORDS_WCTX, "WCTX"},   {HB_WORDS_CHANKIND, "CHANKIND"},
-    {HB_WORDS_CPUMODE, "CPUMODE"}, {HB_WORDS_HOW, "HOW"},     {HB_WORDS_NOTELEVEL, "NOTELEVEL"},
-    {HB_WORDS_CLASS, "CLASS"},	   {HB_WORDS_LAYER, "LAYER"}, {HB_WORDS_HANDLE, "HANDLE"},
-    {HB_WORDS_LOSS, "LOSS"},
+    {HB_WORDS_TSTATE, "TSTATE"},   {HB_WORDS_WCTX, "WCTX"},	    {HB_WORDS_CHANKIND, "CHANKIND"},
+    {HB_WORDS_CPUMODE, "CPUMODE"}, {HB_WORDS_HOW, "HOW"},	    {HB_WORDS_NOTELEVEL, "NOTELEVEL"},
+    {HB_WORDS_CLASS, "CLASS"},	   {HB_WORDS_LAYER, "LAYER"},	    {HB_WORDS_HANDLE, "HANDLE"},
+    {HB_WORDS_LOSS, "LOSS"},	   {HB_WORDS_DEVKIND, "DEVKIND"},   {HB_WORDS_COPY, "COPY"},
+    {HB_WORDS_MEMKIND, "MEMKIND"}, {HB_WORDS_SYNCKIND, "SYNCKIND"}, {HB_WORDS_OPKIND, "OPKIND"},
 };
 
 static void write_words(struct hb_buf *out, enum hb_words list, const char *name)

@@ -96,6 +96,7 @@ struct hb_window_opts {
 		       * an eighth is kept for tables. */
 	unsigned exempt; /* so many of the last streams go on: a few records about the end */
 	u64 start_ts;	 /* monotonic ns of the window's begin */
+	u64 real_ts;	 /* wall clock then, ns; 0: as the two clocks of this machine stand now */
 };
 
 /* Says early what hb_window_writer__new would refuse; touches nothing. */

@@ -251,13 +251,14 @@ static void free_writer(struct hb_window_writer *w)
 	free(w);
 }
 
-static int write_start(struct hb_window_writer *w, u64 start_ts, struct hb_error *e)
+static int write_start(struct hb_window_writer *w, const struct hb_window_opts *o, struct hb_error *e)
 {
-	struct hb_header_body h = {.start_ts = start_ts, .streams = w->n_streams};
+	struct hb_header_body h = {.start_ts = o->start_ts, .real_ns = o->real_ts, .streams = w->n_streams};
 	struct hb_buf header = {0}, text = {0};
 	int err;
 
-	h.real_ns = hb_clock__read(CLOCK_REALTIME) - (hb_clock__now() - start_ts);
+	if (!h.real_ns)
+		h.real_ns = hb_clock__read(CLOCK_REALTIME) - (hb_clock__now() - o->start_ts);
 	hb_buf__add(&header, &h, sizeof(h));
 	hb_schema_text__write(&text);
 	hb_spool__push_body(w->spool, HB_FRAME_HEADER, &header);
@@ -321,7 +322,7 @@ struct hb_window_writer *hb_window_writer__new(const char *path, const struct hb
 		w->fd = hb_part__open(path, o->force, &w->part, e);
 	if (w->fd >= 0)
 		w->spool = hb_spool__new(w->fd, o->max_size, block_size(o->max_size), e);
-	if (w->spool && write_start(w, o->start_ts, e) == 0)
+	if (w->spool && write_start(w, o, e) == 0)
 		return w;
 	if (w->fd >= 0)
 		unlink(w->part);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """mini_llm on the simulated accelerator, with its load client and its truth log."""
+import glob
 import json
 import os
 import sys
@@ -36,6 +37,10 @@ class Engine:
 
     def log(self):
         return truth.read(self.truth)
+
+    def step_logs(self):
+        """Files that the engine and its workers write a line a step to: NAME.PID.steps.jsonl."""
+        return glob.glob(os.path.join(self.truth, "*.steps.jsonl"))
 
     def calls(self):
         """Calls made so far, over all processes."""

@@ -13,9 +13,13 @@ PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
 VOCABULARY = 32000
 
 
+def thread_name(name):
+    libc.prctl(PR_SET_NAME, name.encode()[:15], 0, 0, 0)
+
+
 def become(name, parent=None):
     """Names the process; with a parent, dies with it."""
-    libc.prctl(PR_SET_NAME, name.encode()[:15], 0, 0, 0)
+    thread_name(name)
     if parent:
         libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:  # it died before we asked

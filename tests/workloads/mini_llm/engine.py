@@ -12,11 +12,13 @@ import threading
 
 from .base import Inbox, StepLog, become, now, pack, python, token_of
 from .channel import Channel
+from .kv import Client
 
 BLOCK = 16  # tokens of a KV block
 MAX_BATCH = 64
 MAX_PREFILL_TOKENS = 4096
 STEP_SECONDS = 60
+KV_EVERY = 10  # steps
 
 
 class Request:
@@ -78,8 +80,8 @@ class Scheduler:
 
 
 class Engine:
-    def __init__(self, connection, channel, workers, scheduler, log):
-        self.connection, self.channel, self.workers, self.log = connection, channel, workers, log
+    def __init__(self, connection, channel, workers, scheduler, log, kv=None):
+        self.connection, self.channel, self.workers, self.log, self.kv = connection, channel, workers, log, kv
         self.scheduler = scheduler
         self.lock = threading.Condition()
         self.arrived = []
@@ -136,6 +138,8 @@ class Engine:
         if not admitted and not s.running:
             raise RuntimeError("a request needs more KV blocks than there are")
         t0 = now()
+        if self.kv and self.step % KV_EVERY == 0:
+            self.kv.allocate(BLOCK)
         result = self.execute(admitted)
         out = []
         decoded = list(s.running)
@@ -166,6 +170,15 @@ def start_workers(a, path):
     return out
 
 
+def start_kv(evict_ms):
+    """(process, client) of a KV service; its answers take so long."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX)
+    process = subprocess.Popen(python("kv", "--fd", theirs.fileno(), "--parent", os.getpid(), "--evict-ms", evict_ms),
+                               pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
+    theirs.close()
+    return process, Client(ours)
+
+
 def wait_until_up(channel, workers):
     deadline = now() + 60 * 10**9
     for rank, process in enumerate(workers):
@@ -184,6 +197,7 @@ def main():
     p.add_argument("--layers", type=int, required=True)
     p.add_argument("--blocks", type=int, required=True)
     p.add_argument("--storm", type=int, default=0)
+    p.add_argument("--kv-evict-ms", type=float, default=0)
     p.add_argument("--truth", default="")
     a = p.parse_args()
     become("llm-engine", a.parent)
@@ -192,10 +206,13 @@ def main():
     path = os.path.join(a.rundir, "channel")
     channel = Channel(path, a.workers, create=True)
     workers = start_workers(a, path)
+    service, kv = start_kv(a.kv_evict_ms) if a.kv_evict_ms else (None, None)
     wait_until_up(channel, workers)
-    connection.sendall(pack({"ready": True, "workers": [w.pid for w in workers]}))
-    Engine(connection, channel, a.workers, Scheduler(a.blocks), StepLog(a.truth, "engine")).run()
-    for w in workers:
+    connection.sendall(pack({"ready": True, "workers": [w.pid for w in workers], "kv": service and service.pid}))
+    Engine(connection, channel, a.workers, Scheduler(a.blocks), StepLog(a.truth, "engine"), kv).run()
+    if service:
+        service.kill()
+    for w in workers + [service] * bool(service):
         try:
             w.wait(10)
         except subprocess.TimeoutExpired:

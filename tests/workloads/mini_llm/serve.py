@@ -182,7 +182,8 @@ def start_engine(a, rundir):
     ours, theirs = socket.socketpair(socket.AF_UNIX)
     engine = subprocess.Popen(
         python("engine", "--fd", theirs.fileno(), "--parent", os.getpid(), "--rundir", rundir, "--lib", a.lib,
-               "--workers", a.workers, "--layers", a.layers, "--blocks", a.blocks, "--storm", a.storm, "--truth", a.truth),
+               "--workers", a.workers, "--layers", a.layers, "--blocks", a.blocks, "--storm", a.storm,
+               "--kv-evict-ms", a.kv_evict_ms, "--truth", a.truth),
         pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, env=environment(a, rundir))
     theirs.close()
     ours.setblocking(False)
@@ -217,7 +218,7 @@ async def serve(a, rundir):
     receiver = loop.create_task(front.receive())
     server = await asyncio.start_server(front.handle, "127.0.0.1", a.port)
     print(json.dumps({"port": server.sockets[0].getsockname()[1], "pid": os.getpid(),
-                      "pids": {"front": os.getpid(), "engine": engine.pid, "workers": ready["workers"]},
+                      "pids": {"front": os.getpid(), "engine": engine.pid, "workers": ready["workers"], "kv": ready["kv"]},
                       "accelerator": "simulated accelerator"}), flush=True)
     waits = [loop.create_task(stop.wait()), loop.create_task(front.engine_gone.wait())]
     await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -244,6 +245,8 @@ def main():
     p.add_argument("--layers", type=int, default=24)
     p.add_argument("--blocks", type=int, default=4096, help="KV blocks of 16 tokens")
     p.add_argument("--storm", type=int, default=0, help="extra eager launches in each decode step")
+    p.add_argument("--kv-evict-ms", type=float, default=0,
+                   help="a planted fault: in every 10th step the engine waits so long for a KV service that evicts blocks (0: none)")
     p.add_argument("--truth", default="", help="folder for truth logs")
     p.add_argument("--lib", default=os.path.join(here, "../../../build/sim"), help="folder of the simulated libraries")
     a = p.parse_args()

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Fields of Python objects in the lines of the calls in which they were read. */
+/* What lines tell of other records: fields of Python objects in the calls in which they were read, and the
+ * call that started a piece of work on a device. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,8 @@ struct field {
 };
 
 struct hb_ndjson_fields {
-	struct hb_map *calls; /* (task, begin) -> index + 1 of the last one */
+	struct hb_map *calls;	 /* (task, begin) -> index + 1 of the last one */
+	struct hb_map *launches; /* (process, correlation) -> begin of the call */
 	struct field *field;
 	u32 n, cap;
 };
@@ -44,16 +46,37 @@ static bool keep(struct hb_ndjson_fields *f, u16 task, const struct hb_rec_py_fi
 	return true;
 }
 
+static u64 launch_key(u32 pid, u64 correlation)
+{
+	return hb_hash64(correlation ^ (u64)pid << 40);
+}
+
+static bool keep_launch(struct hb_ndjson_fields *f, const struct hb_record *r)
+{
+	const struct hb_rec_accel *a = r->data;
+
+	return !a->correlation ||
+	       !hb_map__put(f->launches, launch_key(r->task->pid, a->correlation), r->begin);
+}
+
+bool hb_ndjson__launch(const struct hb_ndjson *c, u64 correlation, u64 *begin)
+{
+	return correlation &&
+	       hb_map__get(c->fields->launches, launch_key(c->r->task->pid, correlation), begin);
+}
+
 struct hb_ndjson_fields *hb_ndjson_fields__new(struct hb_window *w)
 {
 	struct hb_ndjson_fields *f = calloc(1, sizeof(*f));
-	bool ok = f && (f->calls = hb_map__new());
+	bool ok = f && (f->calls = hb_map__new()) && (f->launches = hb_map__new());
 	struct hb_record r;
 
 	hb_window__rewind(w);
 	while (ok && hb_window__next(w, &r) > 0)
 		if (r.type == HB_TYPE_py_field)
 			ok = keep(f, r.task_idx, r.data);
+		else if (r.type == HB_TYPE_accel)
+			ok = keep_launch(f, &r);
 	if (ok)
 		return f;
 	hb_ndjson_fields__free(f);
@@ -65,6 +88,7 @@ void hb_ndjson_fields__free(struct hb_ndjson_fields *f)
 	if (!f)
 		return;
 	hb_map__free(f->calls);
+	hb_map__free(f->launches);
 	free(f->field);
 	free(f);
 }

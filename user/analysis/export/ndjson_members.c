@@ -79,6 +79,9 @@ static void emit_word(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v
 	    [HB_ROLE_CHANKIND] = HB_WORDS_CHANKIND, [HB_ROLE_CPUMODE] = HB_WORDS_CPUMODE,
 	    [HB_ROLE_HOW] = HB_WORDS_HOW,	    [HB_ROLE_NOTELEVEL] = HB_WORDS_NOTELEVEL,
 	    [HB_ROLE_PYEND] = HB_WORDS_PYEND,	    [HB_ROLE_PYKIND] = HB_WORDS_PYKIND,
+	    [HB_ROLE_DEVKIND] = HB_WORDS_DEVKIND,   [HB_ROLE_COPY] = HB_WORDS_COPY,
+	    [HB_ROLE_MEMKIND] = HB_WORDS_MEMKIND,   [HB_ROLE_SYNCKIND] = HB_WORDS_SYNCKIND,
+	    [HB_ROLE_OPKIND] = HB_WORDS_OPKIND,
 	};
 
 	emit_text(c, i, hb_word((enum hb_words)lists[i->f->role], (unsigned)v));
@@ -222,6 +225,8 @@ static void emit_stream(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64
 {
 	u8 cls = v ? 0 : row_of(c)->cls;
 
+	if (((const struct hb_rec_accel *)c->r->data)->flags & HB_AFLAG_NO_STREAM)
+		return;
 	if (v || cls == HB_CLASS_LAUNCH || cls == HB_CLASS_GRAPH || cls == HB_CLASS_COLLECTIVE)
 		emit_hex(c, i, v);
 }
@@ -543,6 +548,53 @@ static const struct special {
     {"py_gc", "generation", "generation", hb_ndjson__generation, "0 to 2; absent where that is not told"},
     {"py_gc", "how", "how", hb_ndjson__gc_how,
      "how it was seen: collector, usdt, or pending (with whatever else was due at that moment)"},
+    {"accel", "correlation", "correlation", emit_known,
+     "number that the work it started on the device carries too (`device`); absent: not known"},
+    {"device", "gx", "grid", hb_ndjson__device_grid, "[x, y, z] of a kernel, where known"},
+    {"device", "gy", NULL, NULL, NULL},
+    {"device", "gz", NULL, NULL, NULL},
+    {"device", "bx", "block", hb_ndjson__device_block, "[x, y, z] of a kernel, where known"},
+    {"device", "by", NULL, NULL, NULL},
+    {"device", "bz", NULL, NULL, NULL},
+    {"device", "stream", "stream", hb_ndjson__device_stream,
+     "number of the stream; absent: all of the context (a sync)"},
+    {"device", "correlation", "correlation", emit_known,
+     "number of the call that started it (`accel`), unique in its process; many for one graph launch; "
+     "absent: not known"},
+    {"device", "bytes", "bytes", emit_known, NULL},
+    {"device", "graph", "graph", emit_known, "graph launch: number of the graph; absent: none, or not known"},
+    {"device", "node", "node", emit_known, "graph launch: number of the node in it"},
+    {"device", "queued", "queued_ns", hb_ndjson__device_queued,
+     "when it came into the device's queue, since the window's start; absent: not known"},
+    {"device", "waits", "waits", emit_known,
+     "sync on an event: correlation of the call that recorded the event"},
+    {"device", "regs", "registers", emit_known, "registers per thread"},
+    {"device", "shm", "shared_bytes", emit_known, NULL},
+    {"device", "context", "context", emit_known, "number of the context"},
+    {"device", "copy", "copy", hb_ndjson__device_word, "memcpy: from where to where: HtoD, DtoH, .."},
+    {"device", "srcmem", "from", hb_ndjson__device_word,
+     "memcpy, memset: kind of memory: pageable, pinned, .."},
+    {"device", "dstmem", "to", hb_ndjson__device_word, "memcpy: the same"},
+    {"device", "sync", "sync", hb_ndjson__device_word,
+     "what was waited for: event, stream_wait (a stream, for an event), stream, context"},
+    {"device", "flags", "op_ts", hb_ndjson__device_op,
+     "when the call began that started it, as its `ts`; absent: that is not in the window"},
+    {"device", "wstream", "wait_stream", hb_ndjson__device_wait_stream,
+     "sync on an event: stream on which it was recorded"},
+    {"op", "external", "external", emit_known,
+     "the operator's number in the trace (External id); absent: none"},
+    {"op", "seq", "sequence", hb_ndjson__op_sequence,
+     "number shared by a forward operator and its backward ones"},
+    {"op", "stream", "stream", hb_ndjson__op_place, "device_annotation: number of the stream"},
+    {"op", "device", "device", hb_ndjson__op_place, "device_annotation: number of the device"},
+    {"op", "shapes", "shapes", NULL,
+     "sizes of its inputs, a text that is JSON: [[16,559],[],..]; absent: not told"},
+    {"op", "types", "types", NULL, "types of its inputs, a text that is JSON; absent: not told"},
+    {"op", "values", "values", NULL,
+     "a text that is JSON: values of its inputs, where one is True or False; of a collective what it says of "
+     "itself: "
+     "collective, dtype, group, in, out (elements), ranks, seq"},
+    {"op", "flags", NULL, NULL, NULL},
     {"price", "probe", "name, api, class, layer", emit_probe, "the probed function; absent for a hook"},
 };
 
@@ -583,6 +635,11 @@ static emit_fn by_role(const struct hb_field *f)
 	case HB_ROLE_NOTELEVEL:
 	case HB_ROLE_PYEND:
 	case HB_ROLE_PYKIND:
+	case HB_ROLE_DEVKIND:
+	case HB_ROLE_COPY:
+	case HB_ROLE_MEMKIND:
+	case HB_ROLE_SYNCKIND:
+	case HB_ROLE_OPKIND:
 		return emit_word;
 	case HB_ROLE_LOC:
 		return emit_function;

@@ -44,9 +44,13 @@ struct hb_ndjson_plan {
 
 /* ---- ndjson_fields.c ---- */
 
-/* Looks through the window for fields that were read in calls. NULL: out of memory. */
+/* Looks through the window for fields that were read in calls, and for calls that start work. NULL: out of
+ * memory. */
 struct hb_ndjson_fields *hb_ndjson_fields__new(struct hb_window *w);
 void hb_ndjson_fields__free(struct hb_ndjson_fields *f);
+/* When the call began whose work (in the process of c->r) has this correlation; false: it is not in the
+ * window. */
+bool hb_ndjson__launch(const struct hb_ndjson *c, u64 correlation, u64 *begin);
 /* The value as JSON; false, and nothing sensible in the line, for a kind without one. */
 bool hb_ndjson__field_value(struct hb_ndjson *c, const struct hb_rec_py_field *r);
 /* ,"fields":{..} of the call that c->r is; nothing where none was read. */
@@ -67,6 +71,18 @@ void hb_ndjson__gil_flags(struct hb_ndjson *c, const struct hb_ndjson_item *i, u
 void hb_ndjson__true(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v); /* true, or absent */
 void hb_ndjson__generation(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v);
 void hb_ndjson__gc_how(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v);
+
+/* ---- ndjson_device.c: members by `emit_fn` ---- */
+
+void hb_ndjson__device_grid(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v);
+void hb_ndjson__device_block(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v);
+void hb_ndjson__device_stream(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v);
+void hb_ndjson__device_queued(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v);
+void hb_ndjson__device_word(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v); /* absent: unknown */
+void hb_ndjson__device_wait_stream(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v);
+void hb_ndjson__device_op(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v);
+void hb_ndjson__op_sequence(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v);
+void hb_ndjson__op_place(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v);
 
 /* How records of this type are written. */
 void hb_ndjson__plan(struct hb_ndjson_plan *p, const struct hb_type *t);

@@ -183,13 +183,18 @@ static int put_tracks(struct hb_pf *p)
 	struct hb_map *seen = hb_map__new();
 	bool fresh, ok = seen;
 
-	for (u32 i = 0; i < p->n_tasks && ok; i++) {
+	for (u32 i = 0; i < p->n_tasks + p->n_streams && ok; i++) {
+		const struct hb_task *t = hb_pf__task(p, i);
+
 		if (!p->thread[i].n)
 			continue;
-		ok = hb_map__slot(seen, p->tasks[i].pid, &fresh);
-		if (ok && fresh && p->tasks[i].tid)
-			put_process(p, p->tasks[i].pid);
-		put_thread(p, i);
+		ok = hb_map__slot(seen, t->pid, &fresh);
+		if (ok && fresh && t->tid)
+			put_process(p, t->pid);
+		if (i < p->n_tasks)
+			put_thread(p, i);
+		else
+			hb_pf__stream_track(p, i);
 	}
 	hb_map__free(seen);
 	return ok ? hb_pf__flush(p, 0) : -ENOMEM;
@@ -299,7 +304,7 @@ static bool is_rest(const struct hb_record *r)
 }
 
 /* The events of a record: none for receipts and the like, which are about the whole window. */
-static unsigned split(const struct hb_pf *p, const struct hb_record *r, u32 *number, struct made *m,
+static unsigned split(struct hb_pf *p, const struct hb_record *r, u32 *number, struct made *m,
 		      struct hb_pf_wake *wake)
 {
 	const struct hb_type *t = hb_schema__type(r->type);
@@ -309,7 +314,7 @@ static unsigned split(const struct hb_pf *p, const struct hb_record *r, u32 *num
 	if (r->type == HB_TYPE_price || is_rest(r) ||
 	    (r->type == HB_TYPE_py_field && hb_field__number(r->data, &v)))
 		return 0;
-	m[0] = (struct made){.task = r->task_idx, .record = r->data, .size = t->size};
+	m[0] = (struct made){.task = hb_pf__track(p, r), .record = r->data, .size = t->size};
 	m[0].ev = (struct hb_pf_event){.begin = r->begin, .end = r->ts, .kind = (u8)r->type};
 	if (m[0].ev.end > TIME_MAX)
 		m[0].ev.end = TIME_MAX;
@@ -353,6 +358,7 @@ static void count(struct hb_pf *p, const struct made *m)
 
 static void read_all(struct hb_pf *p, void (*visit)(struct hb_pf *, const struct made *))
 {
+	bool first = visit == count;
 	struct hb_record r;
 	struct made m[3];
 	struct hb_pf_wake wake;
@@ -362,8 +368,10 @@ static void read_all(struct hb_pf *p, void (*visit)(struct hb_pf *, const struct
 	while (hb_window__next(p->w, &r) > 0) {
 		unsigned n = split(p, &r, &number, m, &wake);
 
+		if (first)
+			hb_pf__count_work(p, &r);
 		for (unsigned i = 0; i < n; i++)
-			if (m[i].task < p->n_tasks)
+			if (m[i].task < p->n_tasks + p->n_streams)
 				visit(p, &m[i]);
 	}
 }
@@ -393,7 +401,7 @@ static int batch(struct hb_pf *p, u32 from, u32 *to)
 	u64 size = 0;
 	int rc = 0;
 
-	for (*to = from; *to < p->n_tasks && !rc; ++*to) {
+	for (*to = from; *to < p->n_tasks + p->n_streams && !rc; ++*to) {
 		struct hb_pf_thread *t = &p->thread[*to];
 		u64 more = t->n * sizeof(*t->event) + t->bytes;
 
@@ -430,7 +438,7 @@ static int write_all(struct hb_pf *p)
 	if (!rc && p->lossy)
 		put_loss(p);
 	rc = rc ? rc : hb_pf__fields(p);
-	for (u32 from = 0, to; from < p->n_tasks && !rc; from = to)
+	for (u32 from = 0, to; from < p->n_tasks + p->n_streams && !rc; from = to)
 		rc = batch(p, from, &to);
 	return rc ? rc : hb_pf__flush(p, 0);
 }
@@ -445,7 +453,9 @@ int hb_pf__write(struct hb_window *w, FILE *out, u64 memory, struct hb_error *e)
 	p.lossy = hb_decode__loss_all(w) || hb_window__damage(w);
 	p.tasks = hb_window__tasks(w, &p.n_tasks);
 	p.thread = calloc((size_t)p.n_tasks + 1, sizeof(*p.thread));
-	rc = p.thread ? hb_pf__intern_init(&p) : -ENOMEM;
+	p.by_stream = hb_map__new();
+	p.work = hb_map__new();
+	rc = p.thread && p.by_stream && p.work ? hb_pf__intern_init(&p) : -ENOMEM;
 	rc = rc ? rc : write_all(&p);
 	if (rc == -ENOMEM)
 		hb_error__nomem(e, "the perfetto trace");
@@ -454,6 +464,9 @@ int hb_pf__write(struct hb_window *w, FILE *out, u64 memory, struct hb_error *e)
 	hb_buf__free(&p.body);
 	hb_buf__free(&p.interned);
 	hb_buf__free(&p.text);
+	hb_map__free(p.by_stream);
+	hb_map__free(p.work);
+	free(p.stream);
 	free(p.thread);
 	return rc;
 }

@@ -143,7 +143,7 @@ static void accel(struct hb_pf *p, const struct hb_pf_event *ev, const void *rec
 		note_three(p, "grid", a->gx, a->gy, a->gz);
 	if (a->bx)
 		note_three(p, "block", a->bx, a->by, a->bz);
-	if (a->stream || has_stream(row))
+	if (a->stream || (has_stream(row) && !(a->flags & HB_AFLAG_NO_STREAM)))
 		note_int(p, "stream", NOTE_POINTER, a->stream);
 	if (a->handle)
 		note_int(p, hb_word(HB_WORDS_HANDLE, row->handle), NOTE_POINTER, a->handle);
@@ -155,7 +155,66 @@ static void accel(struct hb_pf *p, const struct hb_pf_event *ev, const void *rec
 		note_int(p, "args_unreadable", NOTE_BOOL, 1);
 	asyncio_task(p, ev, a->task);
 	callstack(p, a->stack);
+	if (a->correlation) {
+		note_int(p, "correlation", NOTE_UINT, a->correlation);
+		hb_pf__begin_flows(p, a->correlation);
+	}
+}
+
+/* ---- devices and operators ---- */
+
+static void device_size(struct hb_pf *p, const struct hb_rec_device *d)
+{
+	if (d->gx)
+		note_three(p, "grid", d->gx, d->gy, d->gz);
+	if (d->bx)
+		note_three(p, "block", d->bx, d->by, d->bz);
+	note_known(p, "registers", d->regs);
+	note_known(p, "shared_bytes", d->shm);
+	note_known(p, "bytes", d->bytes);
+	if (d->copy)
+		note_word(p, "copy", hb_word(HB_WORDS_COPY, d->copy));
+	if (d->srcmem)
+		note_word(p, "from", hb_word(HB_WORDS_MEMKIND, d->srcmem));
+	if (d->dstmem)
+		note_word(p, "to", hb_word(HB_WORDS_MEMKIND, d->dstmem));
+	if (d->sync)
+		note_word(p, "sync", hb_word(HB_WORDS_SYNCKIND, d->sync));
+}
+
+static void device(struct hb_pf *p, const struct hb_pf_event *ev, const void *record)
+{
+	const struct hb_rec_device *d = record;
+
 	(void)ev;
+	stable_name(p, d->name ? hb_window__string(p->w, d->name) : hb_word(HB_WORDS_DEVKIND, d->kind));
+	category(p, "device");
+	category(p, hb_word(HB_WORDS_DEVKIND, d->kind));
+	note_known(p, "context", d->context);
+	device_size(p, d);
+	note_known(p, "graph", d->graph);
+	note_known(p, "node", d->node);
+	if (!d->correlation)
+		return;
+	note_int(p, "correlation", NOTE_UINT, d->correlation);
+	if (d->kind <= HB_DEVKIND_MEMSET)
+		hb_pf__end_flow(p, d->correlation);
+}
+
+static void operator_(struct hb_pf *p, const struct hb_pf_event *ev, const void *record)
+{
+	const struct hb_rec_op *o = record;
+
+	(void)ev;
+	stable_name(p, o->name ? hb_window__string(p->w, o->name) : "?");
+	category(p, hb_word(HB_WORDS_OPKIND, o->kind));
+	if (o->shapes)
+		note_word(p, "shapes", hb_window__string(p->w, o->shapes));
+	if (o->types)
+		note_word(p, "types", hb_window__string(p->w, o->types));
+	note_known(p, "external", o->external);
+	if (o->seq)
+		note_int(p, "sequence", NOTE_UINT, o->seq - 1);
 }
 
 /* ---- time off the CPU ---- */
@@ -347,6 +406,7 @@ void hb_pf__describe(struct hb_pf *p, const struct hb_pf_event *ev, const void *
 	    [HB_TYPE_accel] = accel,	  [HB_TYPE_offcpu] = offcpu,
 	    [HB_TYPE_syscall] = syscall_, [HB_TYPE_py_exception] = exception,
 	    [HB_TYPE_py_gil] = gil,	  [HB_TYPE_py_gc] = gc,
+	    [HB_TYPE_device] = device,	  [HB_TYPE_op] = operator_,
 	    [HB_TYPE_py_call] = py_call,  [HB_PF_RUNNABLE] = runnable,
 	    [HB_PF_WAKE] = wake,
 	};

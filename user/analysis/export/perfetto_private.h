@@ -95,6 +95,12 @@ struct hb_pf_thread {
 	unsigned char *record;
 };
 
+struct hb_pf_stream { /* of a device, as a process uses it: a track without a thread */
+	u32 task;     /* of the process */
+	u32 device;
+	u64 stream;
+};
+
 #define HB_PF_KNOWN 256
 struct hb_pf_known { /* strings that do not move are found by their address */
 	const char *at;
@@ -116,7 +122,11 @@ struct hb_pf {
 	bool lossy;
 	u32 n_tasks;
 	const struct hb_task *tasks;
-	struct hb_pf_thread *thread; /* by task index */
+	struct hb_pf_thread *thread; /* by task index; then streams */
+	u32 n_streams;
+	struct hb_pf_stream *stream;
+	struct hb_map *by_stream;
+	struct hb_map *work; /* by process and correlation */
 
 	struct hb_rows strings;
 	struct hb_pf_known known[HB_PF_KNOWN];
@@ -128,6 +138,7 @@ struct hb_pf {
 
 #define HB_PF_GLOBAL_SEQ 1
 #define HB_PF_FLOW_WAKE	 ((u64)1 << 40) /* flow ids: wake-ups, and below them calls inside calls */
+#define HB_PF_FLOW_WORK	 ((u64)1 << 63) /* from a call to what it started on a device */
 
 /* Numbers of a sequence's tables; what it has not used yet is added to `interned`. */
 u32 hb_pf__string(struct hb_pf *p, enum hb_pf_use use, const char *s);
@@ -160,7 +171,20 @@ int hb_pf__thread(struct hb_pf *p, u32 idx);
 /* Counters of fields of Python objects (perfetto_fields.c). 0 or -errno. */
 int hb_pf__fields(struct hb_pf *p);
 
-/* Track of a thread, and of its process. */
+/* ---- perfetto_device.c ---- */
+
+/* Who a track's events are about: a thread, or for a stream the process' main one. */
+const struct hb_task *hb_pf__task(const struct hb_pf *p, u32 idx);
+/* Index of the track that a record is drawn on: its thread's, or a stream's, made when it is new. */
+u32 hb_pf__track(struct hb_pf *p, const struct hb_record *r);
+/* Describes the track of a stream. */
+void hb_pf__stream_track(struct hb_pf *p, u32 idx);
+/* Flows from a call to what it started: counted in the first pass, written with the events. */
+void hb_pf__count_work(struct hb_pf *p, const struct hb_record *r);
+void hb_pf__begin_flows(struct hb_pf *p, u64 correlation);
+void hb_pf__end_flow(struct hb_pf *p, u64 correlation);
+
+/* Track of a thread or stream, and of its process. */
 u64 hb_pf__thread_uuid(u32 idx);
 u64 hb_pf__process_uuid(u32 pid);
 

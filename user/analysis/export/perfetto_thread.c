@@ -125,7 +125,7 @@ static int begin(struct hb_pf *p, u32 idx)
 	p->seq = HB_PF_GLOBAL_SEQ + 1 + idx;
 	p->last = p->base;
 	p->sampled = 0;
-	p->task = &p->tasks[idx];
+	p->task = hb_pf__task(p, idx);
 	if (!hb_pf__intern_begin(p))
 		return -ENOMEM;
 	at = hb_pf__packet(p, p->seq);

@@ -32,7 +32,7 @@ static bool builds_graph(const char *name)
 
 /* Tables have one class for graphs; instantiating one is no launch. A launch of a graph handle is one
  * whatever its class. */
-static enum hb_op op_of(const struct hb_window *w, const struct hb_probe_row *row)
+enum hb_op hb_op__of(const struct hb_window *w, const struct hb_probe_row *row)
 {
 	static const u8 ops[HB_CLASS_COUNT] = {
 	    [HB_CLASS_OTHER] = HB_OP_OTHER,
@@ -75,7 +75,7 @@ static struct hb_call_stat *call_of(struct hb_model *m, struct hb_proc_stat *p, 
 		c->row = hb_window__probe(m->w, probe);
 		if (!c->row)
 			c->row = &unknown;
-		c->op = op_of(m->w, c->row);
+		c->op = hb_op__of(m->w, c->row);
 	}
 	return c;
 }

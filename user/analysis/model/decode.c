@@ -300,6 +300,9 @@ const char *hb_decode__loss_doc(enum hb_loss cause)
 	    [HB_LOSS_PY_MOVED] =
 		"stacks of holders of a GIL that ran too fast to be read; the records are there",
 	    [HB_LOSS_DAMAGED] = "damaged or missing blocks of the file",
+	    [HB_LOSS_IMPORT_ODD] =
+		"rows of the imported trace that are odd: not used, or with a guess (see the notes)",
+	    [HB_LOSS_IMPORT_CUT] = "the imported trace ends in the middle: what came after is missing",
 	};
 
 	return cause < HB_LOSS_COUNT && docs[cause] ? docs[cause] : "";

@@ -283,19 +283,23 @@ static void finish(struct hb_model *m)
 	hb_rows__sort(&m->prices, cmp_prices);
 }
 
-static void read_all(struct hb_model *m)
+static void read_all(struct hb_model *m, const struct hb_feed *const *feeds, u32 n)
 {
 	struct hb_record r;
 	int rc;
 
 	hb_window__rewind(m->w);
-	while ((rc = hb_window__next(m->w, &r)) > 0 && !m->oom)
+	while ((rc = hb_window__next(m->w, &r)) > 0 && !m->oom) {
 		on_record(m, &r);
+		for (u32 i = 0; i < n; i++)
+			m->oom |= feeds[i]->record(feeds[i]->ctx, &r) != 0;
+	}
 	if (rc < 0)
 		m->totals.read_error = rc;
 }
 
-struct hb_model *hb_model__build(struct hb_window *w, struct hb_error *e)
+struct hb_model *hb_model__build_with(struct hb_window *w, const struct hb_feed *const *feeds, u32 n,
+				      struct hb_error *e)
 {
 	const struct hb_window_info *i = hb_window__info(w);
 	struct hb_model *m = calloc(1, sizeof(*m));
@@ -311,7 +315,7 @@ struct hb_model *hb_model__build(struct hb_window *w, struct hb_error *e)
 	m->oom = init_tables(m) != 0;
 	if (!m->oom) {
 		add_known_procs(m);
-		read_all(m);
+		read_all(m, feeds, n);
 	}
 	if (!m->oom)
 		finish(m);
@@ -321,6 +325,11 @@ struct hb_model *hb_model__build(struct hb_window *w, struct hb_error *e)
 		return NULL;
 	}
 	return m;
+}
+
+struct hb_model *hb_model__build(struct hb_window *w, struct hb_error *e)
+{
+	return hb_model__build_with(w, NULL, 0, e);
 }
 
 /* ---- freeing ---- */

@@ -61,6 +61,8 @@ enum hb_op {
 	HB_OP_COUNT,
 };
 const char *hb_op__name(enum hb_op op); /* "eager launch", "graph launch", "copy", ... */
+/* What a call of this row of the probe table is. */
+enum hb_op hb_op__of(const struct hb_window *w, const struct hb_probe_row *row);
 
 struct hb_call_stat { /* one function in one process */
 	struct hb_proc_stat *proc;
@@ -234,6 +236,16 @@ struct hb_model;
 /* Reads all records (rewinds first). NULL: out of memory or a caller's mistake; a damaged window gives a
  * model of what there is. The window must stay open as long as the model. */
 struct hb_model *hb_model__build(struct hb_window *w, struct hb_error *e);
+
+/* Something else that wants to see each record in the same pass: reading a window twice costs as much again.
+ * record(): 0, or -ENOMEM, which ends the pass. */
+struct hb_feed {
+	int (*record)(void *ctx, const struct hb_record *r);
+	void *ctx;
+};
+/* The same, with n feeds that see each record after the model. */
+struct hb_model *hb_model__build_with(struct hb_window *w, const struct hb_feed *const *feeds, u32 n,
+				      struct hb_error *e);
 void hb_model__free(struct hb_model *m);
 
 const struct hb_totals *hb_model__totals(const struct hb_model *m);

@@ -9,55 +9,9 @@
 #include "analysis/model/decode.h"
 #include "analysis/model/model.h"
 #include "analysis/model/pyevents.h"
-#include "base/json.h"
+#include "analysis/report/doc.h"
 
-struct doc {
-	struct hb_window *w;
-	struct hb_model *m;
-	struct hb_json *j;
-	const u64 wall;
-};
-
-static const char *str(const struct doc *d, u32 id)
-{
-	return hb_window__string(d->w, id);
-}
-
-static void put_hist(struct doc *d, const struct hb_hist *h)
-{
-	hb_json__ku64(d->j, "total_ns", h->total);
-	if (!h->count)
-		return;
-	hb_json__ku64(d->j, "min_ns", h->min);
-	hb_json__ku64(d->j, "p50_ns", hb_hist__quantile(h, 0.5));
-	hb_json__ku64(d->j, "p95_ns", hb_hist__quantile(h, 0.95));
-	hb_json__ku64(d->j, "p99_ns", hb_hist__quantile(h, 0.99));
-	hb_json__ku64(d->j, "max_ns", h->max);
-}
-
-static void put_proc(struct doc *d, const struct hb_proc_stat *p)
-{
-	hb_json__ku64(d->j, "pid", p->pid);
-	hb_json__kstring(d->j, "comm", hb_decode__comm(d->w, p->main));
-}
-
-static void put_task(struct doc *d, const char *key, const struct hb_task *t)
-{
-	if (!t)
-		return;
-	hb_json__kobject(d->j, key);
-	hb_json__ku64(d->j, "pid", t->pid);
-	hb_json__ku64(d->j, "tid", t->tid);
-	hb_json__kstring(d->j, "comm", hb_decode__comm(d->w, t));
-	hb_json__end(d->j);
-}
-
-static void put_share(struct doc *d, u64 ns)
-{
-	hb_json__kreal(d->j, "share", d->wall ? (double)ns / (double)d->wall : 0, 6);
-}
-
-static void put_syscall(struct doc *d, const char *key, u16 sysno)
+static void put_syscall(struct hb_doc *d, const char *key, u16 sysno)
 {
 	char buf[32];
 	const char *s = hb_decode__syscall(sysno, buf, sizeof(buf));
@@ -66,26 +20,20 @@ static void put_syscall(struct doc *d, const char *key, u16 sysno)
 		hb_json__kstring(d->j, key, s);
 }
 
-static void put_known(struct doc *d, const char *key, u32 string)
-{
-	if (string)
-		hb_json__kstring(d->j, key, str(d, string));
-}
-
 /* ---- one function for one row of one table ---- */
 
-static void put_process(struct doc *d, const void *row)
+static void put_process(struct hb_doc *d, const void *row)
 {
 	const struct hb_proc_stat *p = row;
 
-	put_proc(d, p);
+	hb_doc__proc(d, p);
 	if (p->info) {
 		hb_json__ku64(d->j, "ppid", p->info->ppid);
 		hb_json__ku64(d->j, "nspid", p->info->nspid);
-		put_known(d, "exe", p->info->exe);
-		put_known(d, "cmdline", p->info->cmdline);
-		put_known(d, "cgroup", p->info->cgroup);
-		put_known(d, "container", p->info->container);
+		hb_doc__known(d, "exe", p->info->exe);
+		hb_doc__known(d, "cmdline", p->info->cmdline);
+		hb_doc__known(d, "cgroup", p->info->cgroup);
+		hb_doc__known(d, "container", p->info->container);
 	}
 	hb_json__ku64(d->j, "threads", p->threads);
 	hb_json__ku64(d->j, "operations", p->operations);
@@ -103,7 +51,7 @@ static void put_process(struct doc *d, const void *row)
 	hb_json__ku64(d->j, "late_ns", p->late_ns);
 }
 
-static void put_class(struct doc *d, const void *row)
+static void put_class(struct hb_doc *d, const void *row)
 {
 	const struct hb_class_stat *k = row;
 
@@ -112,12 +60,12 @@ static void put_class(struct doc *d, const void *row)
 	hb_json__ku64(d->j, "timed", k->dur.count);
 	hb_json__ku64(d->j, "errors", k->errors);
 	hb_json__ku64(d->j, "bytes", k->bytes);
-	put_hist(d, &k->dur);
-	put_share(d, k->busiest_ns);
-	put_task(d, "busiest", k->busiest);
+	hb_doc__hist(d, &k->dur);
+	hb_doc__share(d, k->busiest_ns);
+	hb_doc__task(d, "busiest", k->busiest);
 }
 
-static void put_results(struct doc *d, const struct hb_call_stat *c)
+static void put_results(struct hb_doc *d, const struct hb_call_stat *c)
 {
 	hb_json__karray(d->j, "results");
 	for (u32 i = 0; i < c->n_results; i++) {
@@ -129,17 +77,17 @@ static void put_results(struct doc *d, const struct hb_call_stat *c)
 	hb_json__end(d->j);
 }
 
-static void put_call(struct doc *d, const void *row)
+static void put_call(struct hb_doc *d, const void *row)
 {
 	const struct hb_call_stat *c = row;
 
-	put_proc(d, c->proc);
-	hb_json__kstring(d->j, "name", str(d, c->row->name));
-	hb_json__kstring(d->j, "symbol", str(d, c->row->symbol));
-	hb_json__kstring(d->j, "api", str(d, c->row->api));
+	hb_doc__proc(d, c->proc);
+	hb_json__kstring(d->j, "name", hb_doc__str(d, c->row->name));
+	hb_json__kstring(d->j, "symbol", hb_doc__str(d, c->row->symbol));
+	hb_json__kstring(d->j, "api", hb_doc__str(d, c->row->api));
 	hb_json__kstring(d->j, "layer", hb_word(HB_WORDS_LAYER, c->row->layer));
 	hb_json__kstring(d->j, "class", hb_op__name(c->op));
-	put_known(d, "library", c->row->library);
+	hb_doc__known(d, "library", c->row->library);
 	hb_json__ku64(d->j, "count", c->count);
 	hb_json__ku64(d->j, "timed", c->dur.count);
 	hb_json__ku64(d->j, "inner", c->inner);
@@ -148,33 +96,33 @@ static void put_call(struct doc *d, const void *row)
 	hb_json__ku64(d->j, "results_known", c->results_known);
 	hb_json__ku64(d->j, "errors", c->errors);
 	put_results(d, c);
-	put_hist(d, &c->dur);
+	hb_doc__hist(d, &c->dur);
 	hb_json__ku64(d->j, "threads", c->threads);
-	put_share(d, c->busiest_ns);
-	put_task(d, "busiest", c->busiest);
+	hb_doc__share(d, c->busiest_ns);
+	hb_doc__task(d, "busiest", c->busiest);
 }
 
-static void put_sleep(struct doc *d, const void *row)
+static void put_sleep(struct hb_doc *d, const void *row)
 {
 	const struct hb_sleep_stat *s = row;
 	char buf[640];
 	const char *longest = hb_decode__slept_on(d->w, s->proc->pid, &s->longest, buf, sizeof(buf));
 
-	put_proc(d, s->proc);
+	hb_doc__proc(d, s->proc);
 	put_syscall(d, "syscall", s->sysno);
 	hb_json__kstring(d->j, "chan_kind", hb_word(HB_WORDS_CHANKIND, s->chankind));
 	if (longest)
 		hb_json__kstring(d->j, "longest_on", longest);
 	hb_json__ku64(d->j, "count", s->dur.count);
-	put_hist(d, &s->dur);
+	hb_doc__hist(d, &s->dur);
 	hb_json__ku64(d->j, "runnable_ns", s->ready_ns);
 }
 
-static void put_waker(struct doc *d, const struct hb_waker_stat *k)
+static void put_waker(struct hb_doc *d, const struct hb_waker_stat *k)
 {
 	hb_json__object(d->j);
 	hb_json__kstring(d->j, "context", hb_word(HB_WORDS_WCTX, k->context));
-	put_task(d, "thread", k->task);
+	hb_doc__task(d, "thread", k->task);
 	if (k->proc)
 		hb_json__kbool(d->j, "traced", k->proc->traced);
 	put_syscall(d, "syscall", k->sysno);
@@ -183,14 +131,14 @@ static void put_waker(struct doc *d, const struct hb_waker_stat *k)
 	hb_json__end(d->j);
 }
 
-static void put_reason(struct doc *d, const void *row)
+static void put_reason(struct hb_doc *d, const void *row)
 {
 	const struct hb_reason_stat *r = row;
 
-	put_proc(d, r->proc);
+	hb_doc__proc(d, r->proc);
 	hb_json__kstring(d->j, "reason", hb_reason__name(r->reason));
 	hb_json__ku64(d->j, "count", r->dur.count);
-	put_hist(d, &r->dur);
+	hb_doc__hist(d, &r->dur);
 	hb_json__ku64(d->j, "runnable_ns", r->ready_ns);
 	hb_json__ku64(d->j, "runnable_max_ns", r->ready_max);
 	hb_json__karray(d->j, "wakers");
@@ -199,15 +147,15 @@ static void put_reason(struct doc *d, const void *row)
 	hb_json__end(d->j);
 }
 
-static void put_edge(struct doc *d, const void *row)
+static void put_edge(struct hb_doc *d, const void *row)
 {
 	const struct hb_edge_stat *s = row;
 
 	hb_json__kobject(d->j, "from");
-	put_proc(d, s->from);
+	hb_doc__proc(d, s->from);
 	hb_json__end(d->j);
 	hb_json__kobject(d->j, "to");
-	put_proc(d, s->to);
+	hb_doc__proc(d, s->to);
 	hb_json__end(d->j);
 	put_syscall(d, "waker_syscall", s->wsys);
 	put_syscall(d, "syscall", s->sysno);
@@ -215,16 +163,16 @@ static void put_edge(struct doc *d, const void *row)
 	hb_json__ku64(d->j, "count", s->count);
 	hb_json__ku64(d->j, "slept_ns", s->slept_ns);
 	hb_json__ku64(d->j, "runnable_ns", s->ready_ns);
-	put_task(d, "example_waker", s->waker);
-	put_task(d, "example_wakee", s->wakee);
+	hb_doc__task(d, "example_waker", s->waker);
+	hb_doc__task(d, "example_wakee", s->wakee);
 }
 
-static void put_lock(struct doc *d, const void *row)
+static void put_lock(struct hb_doc *d, const void *row)
 {
 	const struct hb_lock_stat *s = row;
 	char hex[24];
 
-	put_proc(d, s->proc);
+	hb_doc__proc(d, s->proc);
 	snprintf(hex, sizeof(hex), "0x%llx", (unsigned long long)s->addr);
 	hb_json__kstring(d->j, "futex", hex);
 	hb_json__ku64(d->j, "count", s->count);
@@ -232,7 +180,7 @@ static void put_lock(struct doc *d, const void *row)
 	hb_json__ku64(d->j, "max_ns", s->max_ns);
 }
 
-static void put_thread(struct doc *d, const void *row)
+static void put_thread(struct hb_doc *d, const void *row)
 {
 	const struct hb_thread_stat *t = row;
 
@@ -244,7 +192,7 @@ static void put_thread(struct doc *d, const void *row)
 	hb_json__ku64(d->j, "operations", t->operations);
 	hb_json__ku64(d->j, "errors", t->errors);
 	hb_json__ku64(d->j, "call_ns", t->call_ns);
-	put_share(d, t->call_ns);
+	hb_doc__share(d, t->call_ns);
 	hb_json__ku64(d->j, "cpu_ns", t->cpu_ns);
 	hb_json__ku64(d->j, "samples", t->samples);
 	hb_json__ku64(d->j, "sleeps", t->sleeps);
@@ -253,7 +201,7 @@ static void put_thread(struct doc *d, const void *row)
 	hb_json__ku64(d->j, "syscalls", t->syscalls);
 }
 
-static void put_func(struct doc *d, const void *row)
+static void put_func(struct hb_doc *d, const void *row)
 {
 	const struct hb_func_stat *f = row;
 	char buf[512];
@@ -262,9 +210,9 @@ static void put_func(struct doc *d, const void *row)
 			 f->loc ? hb_decode__frame(d->w, f->loc, HB_FRAME_NAME, buf, sizeof(buf))
 				: "[no stack]");
 	if (f->loc) {
-		hb_json__kstring(d->j, "module", str(d, f->loc->module));
+		hb_json__kstring(d->j, "module", hb_doc__str(d, f->loc->module));
 		if (f->loc->lang == HB_LANG_PYTHON)
-			hb_json__kstring(d->j, "file", str(d, f->loc->file));
+			hb_json__kstring(d->j, "file", hb_doc__str(d, f->loc->file));
 		hb_json__kbool(d->j, "kernel", f->loc->lang == HB_LANG_KERNEL);
 	}
 	hb_json__ku64(d->j, "self_ns", f->self_ns);
@@ -272,7 +220,7 @@ static void put_func(struct doc *d, const void *row)
 	hb_json__ku64(d->j, "samples", f->samples);
 }
 
-static void put_kernel(struct doc *d, const void *row)
+static void put_kernel(struct hb_doc *d, const void *row)
 {
 	const struct hb_kernel_stat *k = row;
 
@@ -281,31 +229,18 @@ static void put_kernel(struct doc *d, const void *row)
 	hb_json__ku64(d->j, "samples", k->samples);
 }
 
-static void put_call_table(struct doc *d, const void *row)
+static void put_call_table(struct hb_doc *d, const void *row)
 {
 	const struct hb_syscall_stat *s = row;
 
-	put_proc(d, s->proc);
+	hb_doc__proc(d, s->proc);
 	put_syscall(d, "syscall", s->sysno);
 	hb_json__ku64(d->j, "count", s->dur.count);
 	hb_json__ku64(d->j, "errors", s->errors);
-	put_hist(d, &s->dur);
+	hb_doc__hist(d, &s->dur);
 }
 
-static void put_frames(struct doc *d, u32 pid, u32 raw)
-{
-	struct hb_stack st = raw ? hb_window__stack(d->w, pid, raw) : (struct hb_stack){0};
-	char buf[512];
-
-	for (u32 i = 0; i < st.n; i++) {
-		const struct hb_loc *l = hb_window__loc(d->w, st.locs[i]);
-
-		if (l)
-			hb_json__string(d->j, hb_decode__frame(d->w, l, HB_FRAME_MARKED, buf, sizeof(buf)));
-	}
-}
-
-static void put_stack(struct doc *d, const void *row)
+static void put_stack(struct hb_doc *d, const void *row)
 {
 	static const char *const uses[HB_USE_COUNT] = {"cpu", "offcpu", "calls"};
 	const struct hb_stack_stat *s = row;
@@ -315,12 +250,12 @@ static void put_stack(struct doc *d, const void *row)
 	hb_json__ku64(d->j, "count", s->count);
 	hb_json__ku64(d->j, "ns", s->ns);
 	hb_json__karray(d->j, "frames");
-	put_frames(d, s->proc->pid, s->raw);
-	put_frames(d, s->proc->pid, s->kraw);
+	hb_doc__frames(d, s->proc->pid, s->raw);
+	hb_doc__frames(d, s->proc->pid, s->kraw);
 	hb_json__end(d->j);
 }
 
-static void put_site(struct doc *d, u32 pid, u32 site)
+static void put_site(struct hb_doc *d, u32 pid, u32 site)
 {
 	const struct hb_loc *l = hb_decode__site(d->w, pid, site);
 	char buf[256];
@@ -333,12 +268,12 @@ static void put_site(struct doc *d, u32 pid, u32 site)
 		hb_json__ku64(d->j, "line", l->line);
 }
 
-static void put_exception(struct doc *d, const void *row)
+static void put_exception(struct hb_doc *d, const void *row)
 {
 	const struct hb_exception_stat *s = row;
 	char buf[256];
 
-	put_proc(d, s->proc);
+	hb_doc__proc(d, s->proc);
 	hb_json__kstring(d->j, "exception", hb_decode__exception(&s->name, s->origin, buf, sizeof(buf)));
 	hb_json__kbool(d->j, "native", s->origin);
 	put_site(d, s->proc->pid, s->site);
@@ -346,163 +281,51 @@ static void put_exception(struct doc *d, const void *row)
 	hb_json__ku64(d->j, "unwound", s->unwound);
 }
 
-static void put_gil(struct doc *d, const void *row)
+static void put_gil(struct hb_doc *d, const void *row)
 {
 	const struct hb_gil_stat *s = row;
 
-	put_proc(d, s->thread->proc);
+	hb_doc__proc(d, s->thread->proc);
 	hb_json__ku64(d->j, "tid", s->thread->task ? s->thread->task->tid : 0);
 	hb_json__kstring(d->j, "comm", hb_decode__comm(d->w, s->thread->task));
 	hb_json__ku64(d->j, "count", s->wait.count);
-	put_hist(d, &s->wait);
+	hb_doc__hist(d, &s->wait);
 	hb_json__ku64(d->j, "handovers", s->handovers);
 	hb_json__ku64(d->j, "handover_ns", s->handover_ns);
 }
 
-static void put_holder(struct doc *d, const void *row)
+static void put_holder(struct hb_doc *d, const void *row)
 {
 	const struct hb_holder_stat *s = row;
 
-	put_proc(d, s->proc);
+	hb_doc__proc(d, s->proc);
 	if (s->task)
 		hb_json__ku64(d->j, "tid", s->task->tid);
 	hb_json__ku64(d->j, "waits", s->waits);
 	hb_json__ku64(d->j, "waited_ns", s->waited_ns);
 	hb_json__ku64(d->j, "longest_ns", s->longest_ns);
 	hb_json__karray(d->j, "frames");
-	put_frames(d, s->proc->pid, s->stack);
+	hb_doc__frames(d, s->proc->pid, s->stack);
 	hb_json__end(d->j);
 }
 
-static void put_gc(struct doc *d, const void *row)
+static void put_gc(struct hb_doc *d, const void *row)
 {
 	const struct hb_gc_stat *s = row;
 
-	put_proc(d, s->proc);
+	hb_doc__proc(d, s->proc);
 	if (s->generation != UINT32_MAX)
 		hb_json__ku64(d->j, "generation", s->generation);
 	hb_json__ku64(d->j, "count", s->dur.count);
-	put_hist(d, &s->dur);
+	hb_doc__hist(d, &s->dur);
 }
 
-static void put_price(struct doc *d, const void *row)
-{
-	const struct hb_price_stat *p = row;
-
-	hb_json__kstring(d->j, "hook", str(d, p->row ? p->row->symbol : p->hook));
-	hb_json__kstring(d->j, "where", p->targets ? "targets" : "machine");
-	hb_json__ku64(d->j, "hits", p->hits);
-	hb_json__ku64(d->j, "price_ns", p->price);
-	hb_json__ku64(d->j, "cost_ns", p->cost_ns);
-}
-
-/* ---- the document ---- */
-
-static void put_table(struct doc *d, const char *key, const void *const *rows, u32 n,
-		      void (*put)(struct doc *, const void *))
-{
-	hb_json__karray(d->j, key);
-	for (u32 i = 0; i < n; i++) {
-		hb_json__object(d->j);
-		put(d, rows[i]);
-		hb_json__end(d->j);
-	}
-	hb_json__end(d->j);
-}
-
-static void put_window(struct doc *d)
-{
-	const struct hb_window_info *i = hb_window__info(d->w);
-	const char *key, *value;
-
-	hb_json__kobject(d->j, "window");
-	hb_json__ku64(d->j, "start_ns", i->start_ts);
-	hb_json__ku64(d->j, "end_ns", i->end_ts);
-	hb_json__ku64(d->j, "wall_ns", d->wall);
-	hb_json__ku64(d->j, "records", hb_model__totals(d->m)->records);
-	hb_json__ku64(d->j, "bytes", i->bytes);
-	hb_json__kbool(d->j, "complete", i->complete);
-	hb_json__kbool(d->j, "simulated", i->simulated);
-	if (hb_decode__simulated(d->w))
-		hb_json__kstring(d->j, "device", hb_decode__simulated(d->w));
-	if (hb_window__damage(d->w))
-		hb_json__kstring(d->j, "damage", hb_window__damage(d->w));
-	if (hb_model__totals(d->m)->read_error)
-		hb_json__kstring(d->j, "read_error", strerror(-hb_model__totals(d->m)->read_error));
-	hb_json__kobject(d->j, "meta");
-	for (u32 k = 0; hb_window__meta_at(d->w, k, &key, &value); k++)
-		hb_json__kstring(d->j, key, value);
-	hb_json__end(d->j);
-	hb_json__end(d->j);
-}
-
-static void put_loss(struct doc *d)
-{
-	u32 n;
-	const struct hb_loss_row *row = hb_window__losses(d->w, &n);
-
-	hb_json__kobject(d->j, "loss");
-	hb_json__kbool(d->j, "known", hb_window__info(d->w)->complete);
-	hb_json__ku64(d->j, "total", hb_decode__loss_all(d->w));
-	for (unsigned c = 0; c < HB_LOSS_COUNT; c++)
-		hb_json__ku64(d->j, hb_word(HB_WORDS_LOSS, c), hb_window__loss_total(d->w, c));
-	hb_json__karray(d->j, "rows");
-	for (u32 i = 0; i < n; i++) {
-		const struct hb_type *t = hb_schema__type(row[i].type);
-
-		hb_json__object(d->j);
-		hb_json__kstring(d->j, "cause", hb_word(HB_WORDS_LOSS, row[i].cause));
-		if (t)
-			hb_json__kstring(d->j, "of", t->name);
-		if (row[i].cpu != UINT32_MAX)
-			hb_json__ku64(d->j, "cpu", row[i].cpu);
-		hb_json__ku64(d->j, "count", row[i].count);
-		hb_json__end(d->j);
-	}
-	hb_json__end(d->j);
-	hb_json__end(d->j);
-}
-
-static void put_receipt(struct doc *d)
-{
-	const struct hb_totals *t = hb_model__totals(d->m);
-	u32 n;
-	const struct hb_price_stat *const *rows = hb_model__prices(d->m, &n);
-
-	hb_json__kobject(d->j, "receipt");
-	hb_json__ku64(d->j, "cost_ns", t->cost_ns);
-	hb_json__ku64(d->j, "probes_cost_ns", t->probe_cost_ns);
-	hb_json__ku64(d->j, "hooks_cost_ns", t->hook_cost_ns);
-	hb_json__ku64(d->j, "self_cpu_ns", t->self_cpu_ns);
-	if (t->self_split) {
-		hb_json__ku64(d->j, "self_cpu_setup_ns", t->self_setup_ns);
-		hb_json__ku64(d->j, "self_cpu_window_ns", t->self_window_ns);
-	}
-	hb_json__ku64(d->j, "self_rss", t->self_rss);
-	put_table(d, "hooks", (const void *const *)rows, n, put_price);
-	hb_json__end(d->j);
-}
-
-static void put_notes(struct doc *d)
-{
-	u32 text, level;
-
-	hb_json__karray(d->j, "notes");
-	for (u32 i = 0; hb_model__note(d->m, i, &text, &level); i++) {
-		hb_json__object(d->j);
-		hb_json__kstring(d->j, "level", hb_word(HB_WORDS_NOTELEVEL, level));
-		hb_json__kstring(d->j, "text", str(d, text));
-		hb_json__end(d->j);
-	}
-	hb_json__end(d->j);
-}
-
-static void put_field(struct doc *d, const void *row)
+static void put_field(struct hb_doc *d, const void *row)
 {
 	const struct hb_field_stat *s = row;
 
-	put_proc(d, s->proc);
-	hb_json__kstring(d->j, "field", str(d, s->field));
+	hb_doc__proc(d, s->proc);
+	hb_json__kstring(d->j, "field", hb_doc__str(d, s->field));
 	hb_json__ku64(d->j, "count", s->count);
 	hb_json__ku64(d->j, "numbers", s->numbers);
 	if (s->numbers) {
@@ -519,18 +342,18 @@ static void put_field(struct doc *d, const void *row)
 	hb_json__ku64(d->j, "late", s->late);
 }
 
-static void put_py_call(struct doc *d, const void *row)
+static void put_py_call(struct hb_doc *d, const void *row)
 {
 	const struct hb_py_call_stat *c = row;
 	char module[256];
 
-	put_proc(d, c->proc);
+	hb_doc__proc(d, c->proc);
 	if (c->loc) {
-		const char *file = str(d, c->loc->file);
+		const char *file = hb_doc__str(d, c->loc->file);
 
 		if (*hb_decode__module(file, module, sizeof(module)))
 			hb_json__kstring(d->j, "module", module);
-		hb_json__kstring(d->j, "qualname", str(d, c->loc->func));
+		hb_json__kstring(d->j, "qualname", hb_doc__str(d, c->loc->func));
 		hb_json__kstring(d->j, "file", file);
 		hb_json__ku64(d->j, "line", c->loc->line);
 	}
@@ -538,10 +361,12 @@ static void put_py_call(struct doc *d, const void *row)
 	hb_json__ku64(d->j, "raised", c->raised);
 	hb_json__ku64(d->j, "yielded", c->yielded);
 	hb_json__ku64(d->j, "timed", c->dur.count);
-	put_hist(d, &c->dur);
+	hb_doc__hist(d, &c->dur);
 }
 
-static void put_tables(struct doc *d)
+/* ---- the document ---- */
+
+void hb_doc__tables(struct hb_doc *d)
 {
 	const void *const *rows;
 	u32 n;
@@ -549,7 +374,7 @@ static void put_tables(struct doc *d)
 #define TABLE(key, getter, put)                                                                              \
 	do {                                                                                                 \
 		rows = (const void *const *)hb_model__##getter(d->m, &n);                                    \
-		put_table(d, key, rows, n, put);                                                             \
+		hb_doc__table(d, key, rows, n, put);                                                         \
 	} while (0)
 	TABLE("processes", procs, put_process);
 	TABLE("classes", classes, put_class);
@@ -568,7 +393,8 @@ static void put_tables(struct doc *d)
 	TABLE("gil_waits", gils, put_gil);
 	TABLE("gil_holders", holders, put_holder);
 	TABLE("gc", gcs, put_gc);
-	TABLE("stacks", stacks, put_stack);
+	if (!d->max)
+		TABLE("stacks", stacks, put_stack);
 #undef TABLE
 }
 
@@ -579,15 +405,16 @@ int hb_report__json(struct hb_window *w, FILE *out, struct hb_error *e)
 
 	if (!m)
 		return rc;
-	struct doc d = {.w = w, .m = m, .j = hb_json__new(out, true), .wall = hb_model__totals(m)->wall_ns};
+	struct hb_doc d = {
+	    .w = w, .m = m, .j = hb_json__new(out, true), .wall = hb_model__totals(m)->wall_ns};
 
 	if (d.j) {
 		hb_json__object(d.j);
-		put_window(&d);
-		put_tables(&d);
-		put_loss(&d);
-		put_receipt(&d);
-		put_notes(&d);
+		hb_doc__window(&d);
+		hb_doc__tables(&d);
+		hb_doc__loss(&d);
+		hb_doc__receipt(&d);
+		hb_doc__notes(&d);
 		hb_json__end(d.j);
 		hb_json__newline(d.j);
 		rc = hb_json__free(d.j);

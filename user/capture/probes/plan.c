@@ -491,7 +491,8 @@ bool hb_plan__check_ready(struct hb_plan *p, u32 pid, const u64 *hits)
 	return false;
 }
 
-/* From now on the check's probes of these classes record. Without an end, as launches are. */
+/* From now on the check's probes of these classes record. Without an end, as launches are unless asked for.
+ */
 static void wake_checks(struct hb_plan *p, const struct hb_choice *c)
 {
 	for (u32 i = 0; i < c->n_checks; i++) {
@@ -503,6 +504,8 @@ static void wake_checks(struct hb_plan *p, const struct hb_choice *c)
 			if (!c->moved[s->row->cls])
 				continue;
 			p->descs[s->probe].flags &= (u8)~HB_PROBE_QUIET;
+			if (p->o.timed >> s->row->cls & 1)
+				continue;
 			p->descs[s->probe].timed = 0;
 			s->ret = false;
 		}

@@ -55,6 +55,11 @@ static void ask_layers(const struct hb_plan *p, const struct hb_choice *c, struc
 			l->of[f][cls] = (int8_t)hb_plan__layer_of(p, c, f, cls);
 }
 
+static bool is_timed(const struct hb_plan *p, const struct hb_row *r)
+{
+	return p->o.timed >> r->cls & 1;
+}
+
 static bool wanted(const struct hb_plan *p, const struct hb_choice *c, const struct hb_cand *k,
 		   const struct layers *l)
 {
@@ -113,7 +118,7 @@ static int pick_lib(const struct hb_plan *p, const struct hb_choice *c, const st
 
 		if (check ? !to_check(p, k, l) : !wanted(p, c, k, l))
 			continue;
-		(*picks)[i] = pick(p, c, k, check || needs_end(p, k->row));
+		(*picks)[i] = pick(p, c, k, check || needs_end(p, k->row) || is_timed(p, k->row));
 		n++;
 	}
 	return n;

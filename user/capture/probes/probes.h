@@ -76,6 +76,7 @@ struct hb_plan_opts {
 	enum hb_layers layers;
 	bool all_rows;	 /* rows that are off by default too */
 	bool no_returns; /* entry-only everywhere */
+	u32 timed; /* bits of enum hb_class: both ends of these calls, where a return probe is allowed */
 };
 
 struct hb_site {     /* one place to attach in one file */

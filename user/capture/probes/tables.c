@@ -4,12 +4,9 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-#include "base/buf.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "capture/probes/embedded.h"
 
@@ -125,41 +122,11 @@ int hb_tables__add_embedded(struct hb_tables *t, struct hb_error *e)
 	return 0;
 }
 
-static int read_all(int fd, const char *path, struct hb_buf *b, struct hb_error *e)
-{
-	ssize_t n;
-
-	do {
-		char *room = hb_buf__room(b, 65536);
-
-		if (!room)
-			return hb_error__nomem(e, "a probe table");
-		n = read(fd, room, 65536);
-		if (n < 0)
-			return hb_error__set(e, HB_EXIT_USAGE, -errno, "cannot read probe table %s: %s", path,
-					     strerror(errno));
-		b->size += (size_t)n;
-		if (b->size > MAX_FILE)
-			return hb_error__set(e, HB_EXIT_USAGE, -EFBIG,
-					     "%s is larger than 1 MiB: no probe table", path);
-	} while (n > 0);
-	return 0;
-}
-
 int hb_tables__add_file(struct hb_tables *t, const char *path, struct hb_error *e)
 {
-	int rc, fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct hb_buf b = {0};
-	struct stat st;
+	int rc = hb_file__read(path, MAX_FILE, "a probe table", &b, e);
 
-	if (fd < 0)
-		return hb_error__set(e, HB_EXIT_USAGE, -errno, "cannot open probe table %s: %s", path,
-				     strerror(errno));
-	if (fstat(fd, &st) != 0 || S_ISDIR(st.st_mode))
-		rc = hb_error__set(e, HB_EXIT_USAGE, -EISDIR, "%s is a directory, not a probe table", path);
-	else
-		rc = read_all(fd, path, &b, e);
-	close(fd);
 	if (!rc)
 		rc = hb_tables__add_text(t, path, b.data, b.size, e);
 	hb_buf__free(&b);

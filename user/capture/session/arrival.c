@@ -55,7 +55,7 @@ static void moved(struct hb_session *s, const struct proc_state *ps, const struc
 
 	if (hb_bpf__load_probes(s->bpf, s->plan, 1, &e))
 		hb_warn("%s", e.text);
-	for (u32 i = 0; i < n; i++)
+	for (u32 i = 0; i < n && !s->o.timed; i++)
 		hb_attach__drop_returns(s->attach, ps->p->pid, files[i]);
 	hb_session__note(
 	    s, HB_NOTE_WARNING,

@@ -7,9 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
+
+#define BOOT_ID "/proc/sys/kernel/random/boot_id"
 
 static void meta_u64(struct hb_session *s, const char *key, u64 v)
 {
@@ -31,6 +34,32 @@ static void meta_s64(struct hb_session *s, const char *key, s64 v)
 static const char *const layer_words[] = {"auto", "runtime", "driver", "both"};
 static const char *const python_words[] = {"off", "stacks", "calls"};
 static const char *const syscall_words[] = {"none", "blocking", "all"};
+static const char *const exception_words[] = {"off", "types", "hash", "text"};
+
+/* What this window is called by others, such as the one that a plan made of it records. */
+static void describe_id(struct hb_session *s)
+{
+	u64 id[2];
+	char text[40];
+
+	if (getrandom(id, sizeof(id), 0) != sizeof(id))
+		return;
+	snprintf(text, sizeof(text), "%016llx%016llx", (unsigned long long)id[0], (unsigned long long)id[1]);
+	hb_window_writer__meta(s->writer, "window_id", text);
+}
+
+static void first_line(const char *path, const char *key, struct hb_session *s)
+{
+	char text[128];
+	FILE *f = fopen(path, "re");
+
+	if (f && fgets(text, sizeof(text), f)) {
+		text[strcspn(text, "\n")] = 0;
+		hb_window_writer__meta(s->writer, key, text);
+	}
+	if (f)
+		fclose(f);
+}
 
 static void describe_host(struct hb_session *s)
 {
@@ -42,6 +71,7 @@ static void describe_host(struct hb_session *s)
 		hb_window_writer__meta(s->writer, "machine", u.machine);
 	}
 	meta_u64(s, "cpus", (u64)sysconf(_SC_NPROCESSORS_ONLN));
+	first_line(BOOT_ID, "boot_id", s);
 	/* Offsets are stored, never applied: what a reader adds to a record's ts to get wall-clock or boot
 	 * time. */
 	meta_s64(s, "realtime_offset_ns", (s64)(hb_clock__read(CLOCK_REALTIME) - hb_clock__now()));
@@ -63,6 +93,24 @@ static void describe_plan(struct hb_session *s)
 	/* Why there will be no calls is said at once: a static runtime, a stripped one. */
 	for (u32 i = 0; i < n && !hb_plan__n_probes(s->plan); i++)
 		hb_note("%s", remarks[i]);
+}
+
+/* What hooks cost here: for whoever wants to know what others would have cost. */
+static void describe_prices(struct hb_session *s)
+{
+	static const char *const keys[HB_HOOK_COUNT] = {[HB_HOOK_STEP] = "price_entry_step_ns",
+							[HB_HOOK_EMULATED] = "price_entry_emulated_ns",
+							[HB_HOOK_NOP5] = "price_entry_nop5_ns"};
+
+	meta_u64(s, "price_syscall_ns", s->prices.syscall);
+	if (s->o.syscalls == HB_SYSCALLS_ALL)
+		meta_u64(s, "price_syscalls_all_ns", s->syscall_extra);
+	if (!s->prices.measured)
+		return;
+	for (int i = 0; i < HB_HOOK_COUNT; i++)
+		if (s->prices.entry[i])
+			meta_u64(s, keys[i], s->prices.entry[i]);
+	meta_u64(s, "price_return_ns", s->prices.ret);
 }
 
 /* CPU used by this program so far, ns. */
@@ -91,11 +139,13 @@ void hb_session__window_over(struct hb_session *s)
 void hb_session__describe(struct hb_session *s)
 {
 	describe_setup(s);
+	describe_id(s);
 	hb_window_writer__meta(s->writer, "tool", "herschel-bpf " HB_VERSION);
 	hb_window_writer__meta(s->writer, "profile", "standard");
 	hb_window_writer__meta(s->writer, "layers", layer_words[s->o.layers]);
 	hb_window_writer__meta(s->writer, "syscalls", syscall_words[s->o.syscalls]);
 	hb_window_writer__meta(s->writer, "python", python_words[s->o.python]);
+	hb_window_writer__meta(s->writer, "exceptions", exception_words[s->o.exceptions]);
 	meta_u64(s, "sample_hz", s->o.freq);
 	meta_u64(s, "duration_asked_ns", s->o.duration);
 	if (hb_plan__simulated(s->plan))
@@ -104,9 +154,9 @@ void hb_session__describe(struct hb_session *s)
 	describe_plan(s);
 	hb_session_pycalls__describe(s);
 	meta_u64(s, "attach_ns", s->attach_ns);
-	meta_u64(s, "price_syscall_ns", s->prices.syscall);
-	if (s->o.syscalls == HB_SYSCALLS_ALL)
-		meta_u64(s, "price_syscalls_all_ns", s->syscall_extra);
+	describe_prices(s);
+	for (u32 i = 0; i < s->o.n_facts; i++)
+		hb_window_writer__meta(s->writer, s->o.facts[i].key, s->o.facts[i].value);
 }
 
 /* ---- accounts at the end ---- */

@@ -67,6 +67,8 @@ static int load_tables(struct hb_session *s, struct hb_error *e)
 	err = hb_tables__add_embedded(s->tables, e); /* a later table wins */
 	for (unsigned i = 0; !err && s->o.probe_files && s->o.probe_files[i]; i++)
 		err = hb_tables__add_file(s->tables, s->o.probe_files[i], e);
+	if (!err && s->o.probe_rows)
+		err = hb_tables__add_text(s->tables, "the plan", s->o.probe_rows, strlen(s->o.probe_rows), e);
 	return err;
 }
 
@@ -90,7 +92,7 @@ static int check_fds(struct hb_error *e)
 
 static int prepare(struct hb_session *s, struct hb_error *e)
 {
-	struct hb_plan_opts po = {.layers = s->o.layers};
+	struct hb_plan_opts po = {.layers = s->o.layers, .timed = s->o.timed};
 	int err = check_fds(e) ?: load_tables(s, e);
 
 	err = err ? err : hb_target__need_proc(e);

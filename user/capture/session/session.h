@@ -17,6 +17,10 @@ enum hb_py_hook_mode { HB_PY_HOOK_OFF, HB_PY_HOOK_EVAL_FRAME, HB_PY_HOOK_FORCED 
 enum hb_exceptions { HB_EXCEPTIONS_OFF, HB_EXCEPTIONS_TYPES, HB_EXCEPTIONS_HASH, HB_EXCEPTIONS_TEXT };
 enum hb_syscalls { HB_SYSCALLS_NONE, HB_SYSCALLS_BLOCKING, HB_SYSCALLS_ALL };
 
+struct hb_session_fact { /* for the window's meta */
+	const char *key, *value;
+};
+
 struct hb_session_opts {
 	struct hb_selector target;
 	u64 duration;	    /* ns */
@@ -35,11 +39,15 @@ struct hb_session_opts {
 	enum hb_exceptions exceptions;
 	u32 stacks_every[HB_CLASS_COUNT]; /* Python stack with every n-th call of a class; 0: none */
 	u32 max_functions; /* of Python, that are named; there is room for an eighth as many stacks */
-	const char *const *probe_files; /* --probes, NULL-terminated; NULL: none */
-	unsigned freq;			/* CPU samples per second and CPU; 0 = off */
-	u64 buffer;			/* bytes of one ring */
-	u64 max_size;			/* bytes of the window file; 0 = unlimited */
-	bool single;			/* force single uprobes (tests both paths) */
+	const char *const *probe_files;	     /* --probes, NULL-terminated; NULL: none */
+	u32 timed;			     /* bits of enum hb_class whose calls are probed at both ends */
+	const char *probe_rows;		     /* text of one more table, that of a plan; NULL: none */
+	const struct hb_session_fact *facts; /* about this window, from whoever starts it */
+	u32 n_facts;
+	unsigned freq; /* CPU samples per second and CPU; 0 = off */
+	u64 buffer;    /* bytes of one ring */
+	u64 max_size;  /* bytes of the window file; 0 = unlimited */
+	bool single;   /* force single uprobes (tests both paths) */
 };
 
 static inline bool hb_session__wants_calls(const struct hb_session_opts *o)

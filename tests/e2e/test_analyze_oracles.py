@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""`analyze` against reference traces: counted by hand to the nanosecond, and against TraceLens's own tables.
+
+TraceLens adds microseconds as float64 with an offset of 10^12, so that its sums are off by up to 12 ns (1.2e-5 ms): the
+count by hand shows which of the two is exact. Its tables are therefore held to 2e-5 ms, the count by hand to 0 ns.
+"""
+import collections
+import json
+
+import pytest
+
+from lib import traces
+
+TRACES = ["T1", "T2", "T3", "T7", "T9", "T10"]
+FLOAT64 = 2e-5  # ms
+
+# Shares in per cent, as facts of the traces: of macro gaps in the span; of their time until the launch, from there on
+# and of dependencies; kernels; short ones of the eager ones, below 10 us of all. None: too few to be a share.
+RULES = {
+    "T1": (91.2, 89, 11, 0, 60, 65, 97),
+    "T2": (3.1, 90, 10, 0, 1029, 11, 11),
+    "T3": (81.9, 85, 15, 0, 154, 20, 75),
+    "T7": (97.9, 0, 100, 0, 555, None, 67),
+    "T9": (0.0, None, None, None, 425, None, 66),
+    "T10": (0.0, None, None, None, 413, 6, 24),
+}
+VERDICT = {"T1": "host", "T2": "device busy", "T3": "host", "T7": "unknown", "T9": "device busy", "T10": "device busy"}
+
+
+@pytest.fixture(scope="module")
+def counted():
+    """A trace, counted once for all tests."""
+    known = {}
+    return lambda name: known.setdefault(name, traces.Trace(traces.find(name)))
+
+
+@pytest.fixture
+def analyze(tool):
+    """analyze --json of a trace: analyze("T1", "--linked-only")."""
+
+    def run(name, *options):
+        window = f"{tool.folder}/{name}.hbw"
+        tool.run("import", traces.find(name), "-o", window, "--force", code=0)
+        return json.loads(tool.run("analyze", window, "--json", *options, code=0).out)
+
+    return run
+
+
+def only(result):
+    assert len(result["devices"]) == 1, [d["id"] for d in result["devices"]]
+    return result["devices"][0]
+
+
+def percent(part, whole):
+    return 100 * part / whole if whole else 0
+
+
+@pytest.mark.parametrize("name", TRACES)
+@pytest.mark.parametrize("linked", [True, False], ids=["linked-only", "all"])
+def test_timeline_is_exact(analyze, counted, name, linked):
+    trace = counted(name)
+    device = only(analyze(name, *["--linked-only"] * linked))
+    want = traces.timeline(trace.linked() if linked else trace.ops)
+    assert {k: device[k] for k in want} == dict(want)
+    assert device["exposed_comm_ns"] == device["comm_ns"] == 0
+    assert device["compute_ns"] + device["exposed_comm_ns"] + device["exposed_memcpy_ns"] + device["idle_ns"] \
+        == device["span_ns"]
+
+
+@pytest.mark.parametrize("name", TRACES)
+def test_timeline_is_tracelens(analyze, name):
+    device = only(analyze(name, "--linked-only"))
+    rows = {r["type"]: float(r["time ms"]) for r in traces.table(f"{name}-gpu_timeline")}
+    pairs = {"computation_time": "compute_ns", "exposed_comm_time": "exposed_comm_ns",
+             "exposed_memcpy_time": "exposed_memcpy_ns", "busy_time": "busy_ns", "idle_time": "idle_ns",
+             "total_time": "span_ns", "total_comm_time": "comm_ns", "total_memcpy_time": "memcpy_ns"}
+    assert set(rows) == set(pairs)
+    for theirs, ours in pairs.items():
+        assert device[ours] / 1e6 == pytest.approx(rows[theirs], abs=FLOAT64), theirs
+
+
+@pytest.mark.parametrize("name", TRACES)
+def test_kernels_are_exact(analyze, counted, name):
+    result = analyze(name)
+    want = traces.kernels(counted(name).ops)
+    got = {k["name"]: k for k in result["kernels"]}
+    assert set(got) == set(want)
+    for kernel, durations in want.items():
+        k, durations = got[kernel], sorted(durations)
+        n = len(durations)
+        assert (k["count"], k["total_ns"], k["min_ns"], k["max_ns"]) == (n, sum(durations), durations[0], durations[-1])
+        assert k["p50_ns"] == durations[(50 * n + 99) // 100 - 1]
+        assert k["p95_ns"] == durations[(95 * n + 99) // 100 - 1]
+        assert k["mean_ns"] == pytest.approx(sum(durations) / n, abs=1e-3)
+    totals = [k["total_ns"] for k in result["kernels"]]
+    assert totals == sorted(totals, reverse=True)
+    assert sum(k["share"] for k in result["kernels"]) == pytest.approx(1, abs=1e-3)
+
+
+@pytest.mark.parametrize("name", ["T1", "T2", "T3"])
+def test_kernels_are_tracelens(analyze, name):
+    """Its table splits a kernel by the operator that launched it; unlinked ones are in it."""
+    sums, counts = collections.Counter(), collections.Counter()
+    for row in traces.table(f"{name}-kernel_summary"):
+        sums[row["Kernel name"]] += float(row["Kernel duration (µs)_sum"])
+        counts[row["Kernel name"]] += int(row["Kernel duration (µs)_count"])
+    got = {k["name"]: k for k in analyze(name)["kernels"]}
+    assert {k: v["count"] for k, v in got.items()} == dict(counts)
+    for kernel, us in sums.items():
+        assert got[kernel]["total_ns"] / 1e3 == pytest.approx(us, abs=1e-3), kernel
+
+
+@pytest.mark.parametrize("name", TRACES)
+def test_gaps(analyze, counted, name):
+    trace = counted(name)
+    device = only(analyze(name, "--linked-only"))
+    sizes = {"floor": (0, 5000), "micro": (5000, 20000), "macro": (20000, 1 << 63)}
+    for size, (least, most) in sizes.items():
+        mine = [g for g in traces.gaps(trace.linked(), trace.calls) if least <= g[1] - g[0] < most]
+        got = device["gaps"][size]
+        assert (got["count"], got["total_ns"]) == (len(mine), sum(e - b for b, e, _ in mine))
+        host = sum(call - b for b, _, call in mine if call > b)
+        late = sum(e - call for b, e, call in mine if call > b)
+        waiting = sum(e - b for b, e, call in mine if call <= b)
+        if device["missing_ns"] and size == "macro":
+            continue  # part of it is blamed on nobody: see below
+        assert (got["host_ns"], got["latency_ns"], got["dependency_ns"]) == (host, late, waiting)
+        assert got["unknown_ns"] == got["missing_ns"] == 0
+
+
+@pytest.mark.parametrize("name", TRACES)
+def test_rules_of_the_catalogue(analyze, name):
+    device = only(analyze(name, "--linked-only"))
+    share, host, late, waiting, kernels, short, small = RULES[name]
+    macro, launches = device["gaps"]["macro"], device["launches"]
+    assert percent(macro["total_ns"], device["span_ns"]) == pytest.approx(share, abs=0.06)
+    if host is not None:
+        split = (macro["host_ns"], macro["latency_ns"] + macro["missing_ns"], macro["dependency_ns"])
+        assert [round(percent(s, macro["total_ns"])) for s in split] == [host, late, waiting]
+    assert device["kernels"] == kernels
+    assert round(percent(device["kernels_below_10us"], kernels)) == small
+    if short is not None:
+        assert round(percent(launches["shorter_than_call"], launches["eager_kernels"])) == short
+
+
+@pytest.mark.parametrize("name", TRACES)
+def test_verdict(analyze, name):
+    assert analyze(name)["verdict"]["kind"] == VERDICT[name]
+
+
+def test_missing_device_activity(analyze, counted):
+    """T7 begins inside a step whose work is not in it: 463 ms that look idle and were not."""
+    result = analyze("T7")
+    device, trace = only(result), counted("T7")
+    begin, end, call = max(traces.gaps(trace.ops, trace.calls), key=lambda g: g[1] - g[0])
+    assert end - begin > 463_000_000 and call - begin < 100_000
+    assert device["missing_ns"] == device["gaps"]["macro"]["missing_ns"] == end - begin
+    assert device["not_known_ns"] == end - begin
+    assert "device activity missing" in result["verdict"]["text"]
+    for name in ("T1", "T3"):
+        assert only(analyze(name))["missing_ns"] == 0
+
+
+def test_graphs_launch_many(analyze, counted):
+    for name, most in (("T7", 544), ("T9", 421), ("T10", 15)):
+        launches, trace = only(analyze(name))["launches"], counted(name)
+        graph = collections.Counter(o.correlation for o in trace.ops if "Graph" in trace.calls[o.correlation].name)
+        assert max(graph.values()) == most
+        assert launches["linked_ops"] == len(trace.ops) and launches["unlinked_ops"] == 0
+        assert launches["queue"]["max"] >= most
+        assert launches["count"] == len({o.correlation for o in trace.ops})
+
+
+def test_launched_before_the_window(analyze, counted):
+    """509 of T2's operations have no call in it."""
+    trace, every, linked = counted("T2"), analyze("T2"), analyze("T2", "--linked-only")
+    assert len(trace.ops) - len(trace.linked()) == 509
+    assert only(every)["launches"]["unlinked_ops"] == 509
+    assert only(every)["launches"]["count"] == only(linked)["launches"]["count"] == 1198
+    assert linked["device_records"]["left_out"] == 509 and linked["linked_only"]
+    assert only(every)["span_ns"] == 49_652_832 and only(linked)["span_ns"] == 34_892_419
+
+
+@pytest.mark.parametrize("name", TRACES)
+def test_copies(analyze, counted, name):
+    want = collections.Counter()
+    for o in counted(name).ops:
+        if o.cat == "gpu_memcpy":
+            want[o.name.split()[1]] += 1
+            want["bytes"] += o.bytes
+            want["ns"] += o.end - o.begin
+    got = collections.Counter()
+    for c in only(analyze(name))["copies"]:
+        got[c["direction"]] += c["count"]
+        got["bytes"] += c["bytes"]
+        got["ns"] += c["total_ns"]
+        assert c["gb_per_s"] == pytest.approx(c["bytes"] / c["total_ns"], abs=1e-6)
+        # all are pinned or stay on the device, but what ROCm calls Host may be either
+        assert c.get("pageable") is (None if "unknown" in (c["from"], c["to"]) else False), c
+    assert got == want
+
+
+def test_text_names_the_cause(tool, analyze):
+    analyze("T1")
+    text = tool.run("analyze", f"{tool.folder}/T1.hbw", code=0).out
+    head = text.split("\nDevices\n")[0]
+    assert "VERDICT host: the device is idle 92.1 % of the time" in head
+    assert "309.4 us (7.9 %)" in text and "Kernels by name" in text
+    analyze("T7")
+    assert "device activity missing" in tool.run("analyze", f"{tool.folder}/T7.hbw", code=0).out

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "analysis/model/busy_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct hb_busy {
+	const struct hb_timeline *tl;
+	struct hb_busy_row *row;
+	u32 n;
+};
+
+int hb_busy__append(struct hb_busy_row *r, u64 start, u64 end, struct hb_busy_span as)
+{
+	struct hb_busy_span *last = r->n ? &r->span[r->n - 1] : NULL;
+
+	as.begin = last ? last->end : start;
+	as.end = end;
+	if (as.end <= as.begin)
+		return 0;
+	if (last && last->state == as.state && last->likely == as.likely && last->wait == as.wait &&
+	    last->thread == as.thread) {
+		last->end = end;
+		return 0;
+	}
+	if (r->n == r->cap) {
+		u32 cap = r->cap + r->cap / 2 + 64;
+		struct hb_busy_span *p = realloc(r->span, cap * sizeof(*p));
+
+		if (!p)
+			return -ENOMEM;
+		r->span = p;
+		r->cap = cap;
+	}
+	r->span[r->n++] = as;
+	return 0;
+}
+
+static void fit(struct hb_busy_row *r)
+{
+	struct hb_busy_span *p = r->n ? realloc(r->span, r->n * sizeof(*p)) : NULL;
+
+	if (!p)
+		return;
+	r->span = p;
+	r->cap = r->n;
+}
+
+struct hb_busy *hb_busy__build(const struct hb_timeline *tl, const struct hb_steps *steps, struct hb_error *e)
+{
+	struct hb_busy *b = calloc(1, sizeof(*b));
+	u32 n = hb_steps__series(steps);
+	int err = b ? 0 : -ENOMEM;
+
+	if (b) {
+		b->tl = tl;
+		b->row = calloc(n + 1, sizeof(*b->row));
+		err = b->row ? 0 : -ENOMEM;
+	}
+	for (u32 i = 0; !err && i < n; i++) {
+		const struct hb_series *s = hb_steps__at(steps, i);
+
+		if (s->dispatch == HB_NONE)
+			continue;
+		b->row[b->n].pid = s->pid;
+		err = hb_busy__infer(&b->row[b->n], tl);
+		fit(&b->row[b->n++]);
+	}
+	if (err) {
+		hb_error__nomem(e, "device states");
+		hb_busy__free(b);
+		return NULL;
+	}
+	return b;
+}
+
+void hb_busy__free(struct hb_busy *b)
+{
+	if (!b)
+		return;
+	for (u32 i = 0; i < b->n; i++)
+		free(b->row[i].span);
+	free(b->row);
+	free(b);
+}
+
+u64 hb_busy__memory(const struct hb_busy *b)
+{
+	u64 bytes = sizeof(*b);
+
+	for (u32 i = 0; i < b->n; i++)
+		bytes += sizeof(*b->row) + b->row[i].cap * sizeof(struct hb_busy_span);
+	return bytes;
+}
+
+static const struct hb_busy_row *row_of(const struct hb_busy *b, u32 pid)
+{
+	for (u32 i = 0; i < b->n; i++)
+		if (b->row[i].pid == pid)
+			return &b->row[i];
+	return NULL;
+}
+
+static struct hb_busy_row *row_new(struct hb_busy *b, u32 pid)
+{
+	struct hb_busy_row *p = realloc(b->row, (b->n + 1) * sizeof(*p));
+
+	if (!p)
+		return NULL;
+	b->row = p;
+	b->row[b->n] = (struct hb_busy_row){.pid = pid};
+	return &b->row[b->n++];
+}
+
+/* ---- exact ---- */
+
+static struct hb_busy_span as(u8 state)
+{
+	return (struct hb_busy_span){.state = state, .likely = state, .wait = HB_NONE, .thread = HB_NONE};
+}
+
+/* The next time after `t` at which membership in the set changes, and whether `t` is in it. */
+static bool in_set(const struct hb_ivs *s, u64 t, u64 *next)
+{
+	size_t i = s ? hb_ivs__after(s, t) : 0;
+
+	if (!s || i >= s->n)
+		return false;
+	if (s->v[i].begin <= t) {
+		*next = s->v[i].end < *next ? s->v[i].end : *next;
+		return true;
+	}
+	*next = s->v[i].begin < *next ? s->v[i].begin : *next;
+	return false;
+}
+
+int hb_busy__exact(struct hb_busy *b, u32 pid, const struct hb_ivs *active, const struct hb_ivs *not_known,
+		   u64 from, u64 to)
+{
+	struct hb_busy_row *r = (struct hb_busy_row *)row_of(b, pid), fresh = {.pid = pid, .exact = true};
+	u64 start = hb_timeline__start(b->tl), end = hb_timeline__end(b->tl);
+	int err = 0;
+
+	r = r ? r : row_new(b, pid);
+	if (!r)
+		return -ENOMEM;
+	for (u64 t = start, next; t < end && !err; t = next) {
+		bool busy, unknown;
+
+		next = t < from && from < end ? from : t < to && to < end ? to : end;
+		busy = in_set(active, t, &next);
+		unknown = in_set(not_known, t, &next) || t < from || t >= to;
+		err = hb_busy__append(&fresh, start, next,
+				      as(busy	   ? HB_BUSY_BUSY
+					 : unknown ? HB_BUSY_UNKNOWN
+						   : HB_BUSY_IDLE));
+	}
+	if (err) {
+		free(fresh.span);
+		return err;
+	}
+	fit(&fresh);
+	free(r->span);
+	*r = fresh;
+	return 0;
+}
+
+/* ---- asking ---- */
+
+const struct hb_busy_span *hb_busy__spans(const struct hb_busy *b, u32 pid, u32 *n)
+{
+	const struct hb_busy_row *r = row_of(b, pid);
+
+	*n = r ? r->n : 0;
+	return r ? r->span : NULL;
+}
+
+bool hb_busy__is_exact(const struct hb_busy *b, u32 pid)
+{
+	const struct hb_busy_row *r = row_of(b, pid);
+
+	return r && r->exact;
+}
+
+u32 hb_busy__at(const struct hb_busy *b, u32 pid, u64 t)
+{
+	const struct hb_busy_row *r = row_of(b, pid);
+	u32 lo = 0, hi = r ? r->n : 0;
+
+	while (lo < hi) {
+		u32 mid = lo + (hi - lo) / 2;
+
+		if (r->span[mid].end <= t)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return r && lo < r->n ? lo : HB_NONE;
+}
+
+struct hb_busy_sum hb_busy__sum(const struct hb_busy *b, u32 pid)
+{
+	const struct hb_busy_row *r = row_of(b, pid);
+	struct hb_busy_sum s = {0};
+
+	for (u32 i = 0; r && i < r->n; i++) {
+		u64 ns = r->span[i].end - r->span[i].begin;
+
+		*(r->span[i].state == HB_BUSY_BUSY   ? &s.busy
+		  : r->span[i].state == HB_BUSY_IDLE ? &s.idle
+						     : &s.unknown) += ns;
+	}
+	return s;
+}
+
+struct hb_range hb_busy__idle_in(const struct hb_busy *b, u32 pid, u64 begin, u64 end)
+{
+	const struct hb_busy_row *r = row_of(b, pid);
+	struct hb_range x = {0};
+
+	for (u32 i = hb_busy__at(b, pid, begin); r && i < r->n && r->span[i].begin < end; i++) {
+		const struct hb_busy_span *s = &r->span[i];
+		u64 ns = hb_overlap(s->begin, s->end, begin, end);
+
+		x.min += s->state == HB_BUSY_IDLE ? ns : 0;
+		x.max += s->state != HB_BUSY_BUSY ? ns : 0;
+		x.likely += s->likely == HB_BUSY_IDLE ? ns : 0;
+	}
+	return x;
+}

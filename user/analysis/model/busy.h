@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * When a process's device was busy, as far as that can be known, and what a host interval exposed.
+ *
+ * With device records the answer is exact. Without them each moment is known-busy (inside of a wait for the
+ * device that blocked: there was work from its begin to its return), known-idle (from the return of a wait
+ * that covers everything submitted so far, to the next submission), or unknown. A read-back counts as
+ * covering what the same thread submitted before it, on whatever stream: its data hang on that work. So an
+ * exposed time is a range: idle alone, and idle with unknown.
+ *
+ * A third figure, `likely`, models the device as a queue: each piece of work takes what it took elsewhere in
+ * the window, by what was submitted (function and grid, graph, copy of that size), learnt from waits that
+ * blocked. Work of which nothing was learnt counts as busy there.
+ */
+#ifndef HB_BUSY_H
+#define HB_BUSY_H
+
+#include "analysis/model/steps.h"
+#include "base/intervals.h"
+
+enum hb_busy_state { HB_BUSY_UNKNOWN, HB_BUSY_BUSY, HB_BUSY_IDLE };
+
+struct hb_busy_span { /* spans of one process tile the window */
+	u64 begin, end;
+	u8 state;   /* enum hb_busy_state */
+	u8 likely;  /* the same; of an unknown stretch what it probably was, UNKNOWN when nothing is known of
+		       it */
+	u32 wait;   /* IDLE: index of the wait whose return began it, in the calls of .. */
+	u32 thread; /* .. this thread; HB_NONE, HB_NONE where there is none */
+};
+
+struct hb_range {
+	u64 min, max, likely; /* ns; min <= likely <= max; equal when exact */
+};
+
+struct hb_busy;
+
+/* Infers it from calls alone. NULL with the error set: out of memory. */
+struct hb_busy *hb_busy__build(const struct hb_timeline *tl, const struct hb_steps *steps,
+			       struct hb_error *e);
+void hb_busy__free(struct hb_busy *b); /* NULL is fine */
+u64 hb_busy__memory(const struct hb_busy *b);
+
+/* Replaces what was inferred for a process by what its devices did: busy in `active`, unknown in `not_known`
+ * (may be NULL) and outside of [from, to), else idle. Both sets are joined. 0 or -ENOMEM. */
+int hb_busy__exact(struct hb_busy *b, u32 pid, const struct hb_ivs *active, const struct hb_ivs *not_known,
+		   u64 from, u64 to);
+
+/* The tiling of a process; NULL, *n = 0 when it gave no device work. */
+const struct hb_busy_span *hb_busy__spans(const struct hb_busy *b, u32 pid, u32 *n);
+/* Index of the span that holds moment t, or of the first one after it; HB_NONE. */
+u32 hb_busy__at(const struct hb_busy *b, u32 pid, u64 t);
+bool hb_busy__is_exact(const struct hb_busy *b, u32 pid);
+/* Busy, idle, unknown ns of the window; the sum is its length. */
+struct hb_busy_sum {
+	u64 busy, idle, unknown;
+};
+struct hb_busy_sum hb_busy__sum(const struct hb_busy *b, u32 pid);
+
+/* Device-idle time inside [begin, end): what the interval would expose if it lay on the way to the next
+ * submission. */
+struct hb_range hb_busy__idle_in(const struct hb_busy *b, u32 pid, u64 begin, u64 end);
+
+#endif

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * How long the device takes for a sort of work, from how long it took for sets of it. Equal sets are one
+ * observation, with the median of their times; single costs are then fitted to the sets by going round them
+ * and spreading what each is off over its pieces (Kaczmarz), never below zero.
+ */
+#include "analysis/model/busy_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TIMES	 31    /* kept of a set: the last ones */
+#define SETS	 4096  /* more different sets than this are not learnt from */
+#define PIECES	 65536 /* nor from larger ones */
+#define ROUNDS	 40
+#define COST_MAX (1LL << 40) /* ns: twenty minutes */
+
+struct piece {
+	u32 key, count;
+};
+
+struct set {
+	struct piece *piece;
+	u32 n_pieces, total; /* different ones; all */
+	u64 time[TIMES], median;
+	u64 bound; /* it takes no longer; UINT64_MAX: none */
+	u32 n_times;
+};
+
+struct key {
+	u64 time[TIMES]; /* as the last of a set, the device idle after it */
+	u32 n_times;
+	s64 limit;
+};
+
+struct hb_costs {
+	struct hb_map *keys, *sets; /* hash -> index */
+	struct set *set;
+	u32 n_sets;
+	struct key *key;
+	u32 n_keys, cap_keys;
+	s64 *cost; /* by key, after solve; -1 not learnt */
+};
+
+struct hb_costs *hb_costs__new(void)
+{
+	struct hb_costs *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->keys = hb_map__new();
+	c->sets = hb_map__new();
+	c->set = calloc(SETS, sizeof(*c->set));
+	if (!c->keys || !c->sets || !c->set) {
+		hb_costs__free(c);
+		return NULL;
+	}
+	return c;
+}
+
+void hb_costs__free(struct hb_costs *c)
+{
+	if (!c)
+		return;
+	for (u32 i = 0; c->set && i < c->n_sets; i++)
+		free(c->set[i].piece);
+	free(c->set);
+	free(c->cost);
+	free(c->key);
+	hb_map__free(c->keys);
+	hb_map__free(c->sets);
+	free(c);
+}
+
+static u32 log2_of(u64 x)
+{
+	return x ? 64 - (u32)__builtin_clzll(x) : 0;
+}
+
+static u32 new_key(struct hb_costs *c)
+{
+	if (c->n_keys == c->cap_keys) {
+		u32 cap = c->cap_keys * 2 + 32;
+		struct key *p = realloc(c->key, cap * sizeof(*p));
+
+		if (!p)
+			return HB_NONE;
+		c->key = p;
+		c->cap_keys = cap;
+	}
+	memset(&c->key[c->n_keys], 0, sizeof(*c->key));
+	return c->n_keys++;
+}
+
+u32 hb_costs__key(struct hb_costs *c, const struct hb_tl_call *call)
+{
+	bool by_size = call->op == HB_OP_COPY || call->op == HB_OP_COLLECTIVE, fresh;
+	u64 k = hb_hash64((u64)call->probe << 8 | call->op), *at;
+
+	if (by_size)
+		k = hb_hash64(k ^ log2_of(call->bytes));
+	else
+		k = hb_hash64(hb_hash64(k ^ call->handle) ^ ((u64)call->gx << 32 | call->gy)) ^ call->gz;
+	at = hb_map__slot(c->keys, k, &fresh);
+	if (at && fresh)
+		*at = new_key(c);
+	return at ? (u32)*at : HB_NONE;
+}
+
+void hb_costs__limit(struct hb_costs *c, u32 key, u64 ns)
+{
+	if (key < c->n_keys)
+		c->key[key].time[c->key[key].n_times++ % TIMES] = ns < COST_MAX ? ns : COST_MAX;
+}
+
+static int cmp_u32(const void *a, const void *b)
+{
+	u32 x = *(const u32 *)a, y = *(const u32 *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static int fill_set(struct set *s, const u32 *key, u32 n)
+{
+	u32 different = 0;
+
+	for (u32 i = 0; i < n; i++)
+		different += !i || key[i] != key[i - 1];
+	s->piece = malloc(different * sizeof(*s->piece));
+	if (!s->piece)
+		return -ENOMEM;
+	for (u32 i = 0; i < n; i++) {
+		if (!i || key[i] != key[i - 1])
+			s->piece[s->n_pieces++] = (struct piece){.key = key[i]};
+		s->piece[s->n_pieces - 1].count++;
+	}
+	s->total = n;
+	s->bound = UINT64_MAX;
+	return 0;
+}
+
+int hb_costs__learn(struct hb_costs *c, u32 *key, u32 n, u64 ns, bool bound)
+{
+	struct set *s;
+	bool fresh;
+	u64 *at;
+
+	if (!n || n > PIECES || ns > COST_MAX)
+		return 0;
+	qsort(key, n, sizeof(*key), cmp_u32);
+	if (c->n_sets == SETS && !hb_map__get(c->sets, hb_hash_bytes(key, n * sizeof(*key)), NULL))
+		return 0;
+	at = hb_map__slot(c->sets, hb_hash_bytes(key, n * sizeof(*key)), &fresh);
+	if (!at)
+		return -ENOMEM;
+	if (fresh)
+		*at = c->n_sets++;
+	s = &c->set[*at];
+	if (fresh && fill_set(s, key, n))
+		return -ENOMEM;
+	if (!bound)
+		s->time[s->n_times++ % TIMES] = ns;
+	else if (ns < s->bound)
+		s->bound = ns;
+	return 0;
+}
+
+static s64 clamp(s64 x, s64 low, s64 high)
+{
+	return x < low ? low : x > high ? high : x;
+}
+
+static u32 kept(u32 n_times)
+{
+	return n_times < TIMES ? n_times : TIMES;
+}
+
+/* A set that was seen more often counts more. */
+static void spread(struct hb_costs *c, const struct set *s, u32 most)
+{
+	s64 off = (s64)s->median, weight = 0;
+
+	for (u32 i = 0; i < s->n_pieces; i++) {
+		s64 cost = c->cost[s->piece[i].key];
+
+		off -= cost > 0 ? cost * s->piece[i].count : 0;
+		weight += (s64)s->piece[i].count * s->piece[i].count;
+	}
+	off = clamp(off, -COST_MAX, COST_MAX) * (kept(s->n_times) ? kept(s->n_times) : 1) / most;
+	for (u32 i = 0; i < s->n_pieces; i++) {
+		s64 *cost = &c->cost[s->piece[i].key];
+
+		*cost = clamp((*cost > 0 ? *cost : 0) + off * (s64)s->piece[i].count / weight, 0,
+			      c->key[s->piece[i].key].limit);
+	}
+}
+
+static int cmp_u64(const void *a, const void *b)
+{
+	u64 x = *(const u64 *)a, y = *(const u64 *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static u64 median_of(u64 *time, u32 n_times, u64 none)
+{
+	u32 n = kept(n_times);
+
+	qsort(time, n, sizeof(*time), cmp_u64);
+	return n ? time[n / 2] : none;
+}
+
+int hb_costs__solve(struct hb_costs *c)
+{
+	u32 most = 1;
+
+	c->cost = malloc((c->n_keys + 1) * sizeof(*c->cost));
+	if (!c->cost)
+		return -ENOMEM;
+	for (u32 i = 0; i < c->n_keys; i++) {
+		c->cost[i] = -1;
+		c->key[i].limit = (s64)median_of(c->key[i].time, c->key[i].n_times, COST_MAX);
+	}
+	for (u32 i = 0; i < c->n_sets; i++) {
+		struct set *s = &c->set[i];
+
+		s->median = median_of(s->time, s->n_times, s->bound);
+		most = kept(s->n_times) > most ? kept(s->n_times) : most;
+	}
+	for (u32 r = 0; r < ROUNDS; r++)
+		for (u32 i = 0; i < c->n_sets; i++)
+			spread(c, &c->set[i], most);
+	return 0;
+}
+
+u64 hb_costs__longest(const struct hb_costs *c)
+{
+	u64 most = 0;
+
+	for (u32 i = 0; i < c->n_sets; i++)
+		if (c->set[i].n_times && c->set[i].median > most)
+			most = c->set[i].median;
+	return most;
+}
+
+u64 hb_costs__of(const struct hb_costs *c, u32 key)
+{
+	return key >= c->n_keys || c->cost[key] < 0 ? UINT64_MAX : (u64)c->cost[key];
+}

@@ -1,0 +1,539 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What a process's device did, from calls alone. Twice through the process's submissions and waits in order
+ * of time: first to learn how long work takes, then to tile the window.
+ *
+ * A wait covers what it waited for: all of the context, a stream, an event's place. A stream's wait also
+ * covers what the same thread submitted before the last read-back on it: a copy of results hangs on the work
+ * that makes them, and the event that orders two streams is not probed by default. Where events are not
+ * recorded, an event's wait is one of two: of all the thread submitted (lag 0), or of what it had submitted
+ * by its wait before (lag 1, an engine that runs a step ahead).
+ */
+#include "analysis/model/busy_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/model/dist.h"
+#include "analysis/model/order.h"
+
+#define BLOCKED_NS 20000 /* shorter waits do not say that there was work */
+#define OPEN_MAX   8192	 /* submissions not known to be done; of more the older half is taken to be */
+
+enum what { BEGINS, NO_MORE_BUSY, ENDS };
+enum cover { COVER_NOTHING, COVER_ALL, COVER_STREAM, COVER_EVENT };
+
+struct item {		/* a call that gives work, waits, or records an event */
+	u64 begin, end; /* of a wait: to where what it covers was done */
+	u64 until;	/* the device was at work for it to here; later it is not known */
+	u32 thread, call;
+	u32 key;    /* of work */
+	u32 stream; /* a number for it */
+	u8 cover;   /* of a wait: enum cover */
+	u8 work, readback, records;
+};
+
+struct infer {
+	const struct hb_timeline *tl;
+	struct hb_busy_row *row;
+	struct hb_costs *costs;
+	struct item *item;
+	u32 n_items, cap_items, n_keys;
+	struct hb_order *event; /* 4 * item + enum what, by time */
+	u32 n_events;
+	u32 *open, n_open;	/* items submitted and not known to be done, in order */
+	u64 *given;		/* when those that the last wait covered were submitted */
+	u32 *done, n_done;	/* those that the last wait was the first to cover; keys for learning */
+	struct hb_map *streams; /* handle -> number */
+	u64 last_handle;	/* and its number */
+	u32 last_stream;
+	struct hb_map *recorded; /* event handle -> item that recorded it + 1 */
+	u64 *waited;		 /* by thread: end of its last event wait */
+	bool lag;		 /* event waits are for the batch before */
+	bool learning, dirty;	 /* dirty: work from before the window may be under way */
+	u32 depth;		 /* waits that block now */
+	u64 since;		 /* the device was at work, or done, up to here for sure */
+	u64 drain;		 /* when the queue will be empty, likely */
+	bool drain_known;
+	u32 wait_thread, wait_call; /* whose return emptied the queue */
+};
+
+/* ---- collecting ---- */
+
+static bool has(const struct infer *x, const struct hb_tl_call *c, const char *word)
+{
+	const struct hb_window *w = hb_timeline__window(x->tl);
+	const struct hb_probe_row *row = hb_window__probe(w, c->probe);
+
+	return row && strstr(hb_window__string(w, row->name), word);
+}
+
+static u8 cover_of(const struct infer *x, const struct hb_tl_call *c)
+{
+	const struct hb_probe_row *row = hb_window__probe(hb_timeline__window(x->tl), c->probe);
+
+	if (hb_call__is_sync(c)) {
+		if (row && row->handle == HB_HANDLE_EVENT)
+			return COVER_EVENT;
+		return has(x, c, "Device") || has(x, c, "Ctx") || has(x, c, "Context") ? COVER_ALL
+										       : COVER_STREAM;
+	}
+	if (c->op == HB_OP_COPY && (c->copy == HB_COPY_DTOH || c->copy == HB_COPY_UNKNOWN) &&
+	    (hb_call__waited(c) || (c->copy == HB_COPY_DTOH && c->at.end > c->at.begin &&
+				    !has(x, c, "Async") && !has(x, c, "Enqueue"))))
+		return COVER_STREAM;
+	return COVER_NOTHING;
+}
+
+static u32 stream_of(struct infer *x, u64 handle)
+{
+	bool fresh;
+	u64 *at;
+
+	if (x->last_stream && x->last_handle == handle)
+		return x->last_stream;
+	at = hb_map__slot(x->streams, handle, &fresh);
+	if (!at)
+		return 0; /* out of memory: all of one stream */
+	if (fresh)
+		*at = hb_map__size(x->streams);
+	x->last_handle = handle;
+	x->last_stream = (u32)*at;
+	return x->last_stream;
+}
+
+static u64 handle_of(const struct infer *x, const struct item *it)
+{
+	u32 n;
+
+	return hb_timeline__calls(x->tl, it->thread, &n)[it->call].handle;
+}
+
+static int add_item(struct infer *x, u32 thread, u32 i, const struct hb_tl_call *c)
+{
+	struct item it = {
+	    .begin = c->at.begin, .end = c->at.end, .thread = thread, .call = i, .key = HB_NONE};
+
+	it.work = hb_call__is_work(c);
+	it.cover = cover_of(x, c);
+	it.until = it.end;
+	if (it.cover) {
+		bool sure;
+
+		it.until = hb_call__done(x->tl, thread, i, &sure);
+		it.end = sure ? it.until : it.end;
+	}
+	it.readback = it.work && c->copy == HB_COPY_DTOH;
+	it.records = c->op == HB_OP_EVENT && c->handle && has(x, c, "EventRecord");
+	if (!it.work && !it.cover && !it.records)
+		return 0;
+	it.stream = stream_of(x, c->stream);
+	if (it.work) {
+		it.key = hb_costs__key(x->costs, c);
+		if (it.key == HB_NONE)
+			return -ENOMEM;
+		x->n_keys = it.key >= x->n_keys ? it.key + 1 : x->n_keys;
+	}
+	if (x->n_items == x->cap_items) {
+		u32 cap = x->cap_items * 2 + 256;
+		struct item *p = realloc(x->item, cap * sizeof(*p));
+
+		if (!p)
+			return -ENOMEM;
+		x->item = p;
+		x->cap_items = cap;
+	}
+	x->item[x->n_items++] = it;
+	return 0;
+}
+
+static int collect(struct infer *x, u32 pid)
+{
+	int err = 0;
+
+	for (u32 t = hb_timeline__of_pid(x->tl, pid, HB_NONE); t != HB_NONE && !err;
+	     t = hb_timeline__of_pid(x->tl, pid, t)) {
+		u32 n;
+		const struct hb_tl_call *c = hb_timeline__calls(x->tl, t, &n);
+
+		for (u32 i = 0; i < n && !err; i++)
+			err = add_item(x, t, i, &c[i]);
+	}
+	return err;
+}
+
+static int order(struct infer *x)
+{
+	x->event = calloc(x->n_items * 3 + 1, sizeof(*x->event));
+	x->open = malloc((OPEN_MAX + 1) * sizeof(*x->open));
+	x->done = malloc((OPEN_MAX + 1) * sizeof(*x->done));
+	x->given = malloc((OPEN_MAX + 1) * sizeof(*x->given));
+	x->waited = calloc(hb_timeline__threads(x->tl) + 1, sizeof(*x->waited));
+	if (!x->event || !x->open || !x->done || !x->given || !x->waited)
+		return -ENOMEM;
+	for (u32 i = 0; i < x->n_items; i++) {
+		const struct item *it = &x->item[i];
+
+		x->event[x->n_events++] = (struct hb_order){.key = it->begin, .item = i * 4 + BEGINS};
+		if (!it->cover)
+			continue;
+		x->event[x->n_events++] = (struct hb_order){.key = it->until, .item = i * 4 + NO_MORE_BUSY};
+		x->event[x->n_events++] = (struct hb_order){.key = it->end, .item = i * 4 + ENDS};
+	}
+	for (u32 k = 1; k < x->n_events; k++) /* one thread's are in order */
+		if (x->event[k].key < x->event[k - 1].key)
+			return hb_order__sort(x->event, x->n_events);
+	return 0;
+}
+
+/* ---- the queue ---- */
+
+static void submit(struct infer *x, u32 i)
+{
+	u64 cost = x->learning ? UINT64_MAX : hb_costs__of(x->costs, x->item[i].key);
+	u64 t = x->item[i].begin;
+
+	if (x->n_open == OPEN_MAX) {
+		memmove(x->open, x->open + OPEN_MAX / 2, OPEN_MAX / 2 * sizeof(*x->open));
+		x->n_open = OPEN_MAX / 2;
+	}
+	if (!x->n_open && !x->dirty) {
+		x->drain = t;
+		x->drain_known = true;
+	}
+	x->open[x->n_open++] = i;
+	x->drain_known &= cost != UINT64_MAX;
+	if (x->drain_known)
+		x->drain = (x->drain > t ? x->drain : t) + cost;
+}
+
+/* The last read-back that this wait's stream carries: what the thread submitted before it is done too. */
+static u32 last_readback(const struct infer *x, const struct item *w)
+{
+	u32 last = 0;
+
+	for (u32 i = 0; i < x->n_open; i++) {
+		const struct item *o = &x->item[x->open[i]];
+
+		if (o->readback && o->stream == w->stream && o->thread == w->thread && o->begin <= w->begin)
+			last = i + 1;
+	}
+	return last;
+}
+
+static bool covers(const struct infer *x, const struct item *w, u32 at, u32 readback)
+{
+	const struct item *o = &x->item[x->open[at]];
+	u64 recorded;
+
+	if (o->begin > w->begin)
+		return false;
+	if (w->cover == COVER_ALL)
+		return true;
+	if (w->cover == COVER_STREAM)
+		return o->stream == w->stream || (o->thread == w->thread && at < readback);
+	if (hb_map__get(x->recorded, handle_of(x, w), &recorded))
+		return o->thread == w->thread && o->begin <= x->item[recorded - 1].begin;
+	return o->thread == w->thread && (!x->lag || o->begin < x->waited[w->thread]);
+}
+
+/* Takes what is done out of the open ones, to x->done and x->given. */
+static void cover(struct infer *x, const struct item *w)
+{
+	u32 kept = 0, readback = w->cover == COVER_STREAM ? last_readback(x, w) : 0;
+
+	x->n_done = 0;
+	for (u32 i = 0; i < x->n_open; i++) {
+		if (!covers(x, w, i, readback)) {
+			x->open[kept++] = x->open[i];
+			continue;
+		}
+		x->given[x->n_done] = x->item[x->open[i]].begin;
+		x->done[x->n_done++] = x->item[x->open[i]].key;
+	}
+	x->n_open = kept;
+}
+
+/* How long the device can have worked for what was done by t: it had all of it since the first was given.
+ * What was given last, as far as it is of one sort, shows how long a piece takes where launches are slower
+ * than the device. */
+static u64 time_taken(struct infer *x, u64 t)
+{
+	u64 from = x->given[0] > x->since ? x->given[0] : x->since, least = UINT64_MAX;
+
+	for (u32 i = x->n_done; i-- > 0 && x->done[i] == x->done[x->n_done - 1];) {
+		u64 since = x->given[i] > x->since ? x->given[i] : x->since;
+		u64 each = (t > since ? t - since : 0) / (x->n_done - i);
+
+		least = each < least ? each : least;
+	}
+	hb_costs__limit(x->costs, x->done[x->n_done - 1], least);
+	return t > from ? t - from : 0;
+}
+
+/* After a wait that blocked what is still open has all its time to come; after another the queue's model
+ * holds. */
+static void redrain(struct infer *x, u64 t, bool blocked)
+{
+	u64 drain = t, modelled = x->drain_known && !blocked ? x->drain : UINT64_MAX;
+
+	x->drain_known = !x->dirty;
+	for (u32 i = 0; i < x->n_open && x->drain_known; i++) {
+		u64 cost = hb_costs__of(x->costs, x->item[x->open[i]].key);
+
+		x->drain_known = cost != UINT64_MAX;
+		drain += x->drain_known ? cost : 0;
+	}
+	x->drain = drain < modelled ? drain : modelled;
+}
+
+/* A wait returned. When it blocked, the device took from where it was known to be at work, or given work, to
+ * here for what is done now. One that did not block, and left work open, does not say when the device was
+ * done. */
+static int wait_done(struct infer *x, const struct item *w)
+{
+	bool blocked = w->until - w->begin >= BLOCKED_NS;
+	int err = 0;
+
+	cover(x, w);
+	if (x->learning && x->n_done && !x->dirty && x->since)
+		err = hb_costs__learn(x->costs, x->done, x->n_done,
+				      time_taken(x, blocked ? w->end : w->begin), !blocked);
+	/* A stream works in order: what came before something of this window is done with it. */
+	if (w->cover == COVER_ALL || x->n_done || (w->cover == COVER_STREAM && !x->n_open))
+		x->dirty = false;
+	x->since = blocked || !x->n_open ? w->end : 0;
+	if (w->cover == COVER_EVENT)
+		x->waited[w->thread] = w->end;
+	if (!x->learning && (x->n_done || blocked))
+		redrain(x, w->end, blocked);
+	x->wait_thread = w->thread;
+	x->wait_call = w->call;
+	return err;
+}
+
+/* ---- lag of event waits ---- */
+
+struct lag { /* what the waits for events that blocked, one after the other, looked like */
+	u64 *blocked, *from_wait, *from_work; /* length; from the wait before; from the first submission */
+	u32 n_blocked, n;
+	u32 ahead, behind; /* votes */
+};
+
+static int cmp_u64(const void *a, const void *b)
+{
+	u64 x = *(const u64 *)a, y = *(const u64 *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Distance of the quartiles. */
+static u64 spread(u64 *v, u32 n)
+{
+	qsort(v, n, sizeof(*v), cmp_u64);
+	return n ? v[n - 1 - n / 4] - v[n / 4] : 0;
+}
+
+/* Goes through the event waits; with the usual length of one known, counts votes. */
+static void look_at_waits(struct infer *x, struct lag *l, u64 usual)
+{
+	u64 prev = 0, first = 0, last = 0;
+
+	for (u32 k = 0; k < x->n_events; k++) {
+		const struct item *it = &x->item[x->event[k].item / 4];
+		bool blocked = it->until - it->begin >= BLOCKED_NS;
+
+		if (it->work && x->event[k].item % 4 == BEGINS) {
+			first = first ? first : it->begin;
+			last = it->begin;
+		}
+		if (it->cover != COVER_EVENT || x->event[k].item % 4 != ENDS)
+			continue;
+		if (!usual && blocked)
+			l->blocked[l->n_blocked++] = it->end - it->begin;
+		if (!usual && blocked && prev && first) {
+			l->from_wait[l->n] = it->end - prev;
+			l->from_work[l->n++] = it->end - first;
+		}
+		if (usual && first && !blocked)
+			l->ahead += it->begin - last < usual / 4;
+		if (usual && first && blocked && prev && it->end - it->begin >= usual / 2)
+			l->behind += first - prev >= usual * 2;
+		prev = blocked || usual ? it->end : 0;
+		first = 0;
+	}
+}
+
+/* Whether an engine waits for the step it has just given (lag 0), or for the one before. A wait that returned
+ * at once though work was given just before was not for that; one that blocked long after the device must
+ * have done all from before was. And what the wait is for shows in what it keeps step with: the submissions,
+ * or the wait before. Without such signs a step ahead is taken, which claims less. */
+static int find_lag(struct infer *x)
+{
+	struct lag l = {0};
+	u64 *room = malloc((x->n_items + 1) * 3 * sizeof(*room)), work, wait;
+
+	if (!room)
+		return -ENOMEM;
+	l.blocked = room;
+	l.from_wait = room + x->n_items + 1;
+	l.from_work = room + (x->n_items + 1) * 2;
+	look_at_waits(x, &l, 0);
+	if (l.n_blocked)
+		look_at_waits(x, &l, hb_dist__of(l.blocked, l.n_blocked).p50);
+	work = spread(l.from_work, l.n);
+	wait = spread(l.from_wait, l.n);
+	x->lag = l.ahead > l.behind || (l.behind == l.ahead && (l.n < 8 || work + work / 2 >= wait));
+	free(room);
+	return 0;
+}
+
+/* ---- copies that only look as if they had waited ---- */
+
+/* A copy that waited leaves nothing to wait for. When a wait that follows it, nothing given in between,
+ * blocks all the same in a tenth of all cases, copies of this sort take their time for something else. */
+static int find_slow_copies(struct infer *x)
+{
+	u32 *votes = calloc(x->n_keys * 2 + 1, sizeof(*votes)), pending = HB_NONE;
+
+	if (!votes)
+		return -ENOMEM;
+	for (u32 k = 0; k < x->n_events; k++) {
+		const struct item *it = &x->item[x->event[k].item / 4];
+		u32 what = x->event[k].item % 4;
+
+		if (what == BEGINS && it->work)
+			pending = HB_NONE;
+		if (what != ENDS)
+			continue;
+		if (it->work) {
+			votes[it->key * 2]++;
+			pending = it->key;
+		} else if (pending != HB_NONE && it->until - it->begin >= BLOCKED_NS) {
+			votes[pending * 2 + 1]++;
+			pending = HB_NONE;
+		}
+	}
+	for (u32 i = 0; i < x->n_items; i++) {
+		struct item *it = &x->item[i];
+
+		if (it->work && it->cover && votes[it->key * 2 + 1] * 10 > votes[it->key * 2])
+			it->cover = COVER_NOTHING;
+	}
+	free(votes);
+	return 0;
+}
+
+/* ---- tiling ---- */
+
+static struct hb_busy_span state_of(const struct infer *x)
+{
+	struct hb_busy_span s = {.state = HB_BUSY_UNKNOWN, .wait = HB_NONE, .thread = HB_NONE};
+
+	if (x->depth) {
+		s.state = HB_BUSY_BUSY;
+	} else if (!x->n_open && !x->dirty) {
+		s.state = HB_BUSY_IDLE;
+		s.wait = x->wait_call;
+		s.thread = x->wait_thread;
+	}
+	s.likely = s.state;
+	return s;
+}
+
+/* The state since the last event holds up to t; what is unknown is cut where the queue likely ran empty. */
+static int advance(struct infer *x, u64 t)
+{
+	struct hb_busy_span s = state_of(x);
+	u64 start = hb_timeline__start(x->tl), end = hb_timeline__end(x->tl);
+	int err = 0;
+
+	t = t < start ? start : t > end ? end : t;
+	if (s.state == HB_BUSY_UNKNOWN && x->drain_known) {
+		s.likely = HB_BUSY_BUSY;
+		err = hb_busy__append(x->row, start, x->drain < t ? x->drain : t, s);
+		s.likely = HB_BUSY_IDLE;
+	}
+	return err ? err : hb_busy__append(x->row, start, t, s);
+}
+
+static int reset(struct infer *x, bool learning)
+{
+	x->learning = learning;
+	x->n_open = 0;
+	x->depth = 0;
+	x->dirty = true;
+	x->since = 0;
+	/* What was given before the window is done, likely, after the longest time that anything took in it.
+	 */
+	x->drain = learning ? 0 : hb_timeline__start(x->tl) + hb_costs__longest(x->costs);
+	x->drain_known = x->drain > hb_timeline__start(x->tl);
+	x->wait_call = x->wait_thread = HB_NONE;
+	memset(x->waited, 0, hb_timeline__threads(x->tl) * sizeof(*x->waited));
+	hb_map__free(x->recorded);
+	x->recorded = hb_map__new();
+	return x->recorded ? 0 : -ENOMEM;
+}
+
+static int pass(struct infer *x, bool learning)
+{
+	int err = reset(x, learning);
+
+	for (u32 k = 0; k < x->n_events && !err; k++) {
+		const struct item *it = &x->item[x->event[k].item / 4];
+		bool blocks = it->cover && it->until - it->begin >= BLOCKED_NS;
+		u32 what = x->event[k].item % 4;
+
+		if (what != BEGINS && !it->cover)
+			continue;
+		if (!learning)
+			err = advance(x, x->event[k].key);
+		if (err)
+			break;
+		if (what == BEGINS && it->records)
+			err = hb_map__put(x->recorded, handle_of(x, it), x->event[k].item / 4 + 1);
+		if (what == BEGINS && it->work)
+			submit(x, x->event[k].item / 4);
+		if (what == BEGINS)
+			x->depth += blocks;
+		else if (what == NO_MORE_BUSY)
+			x->depth -= blocks;
+		else
+			err = wait_done(x, it);
+	}
+	if (!learning && !err)
+		err = advance(x, hb_timeline__end(x->tl));
+	return err;
+}
+
+int hb_busy__infer(struct hb_busy_row *r, const struct hb_timeline *tl)
+{
+	struct infer x = {.tl = tl, .row = r, .costs = hb_costs__new()};
+	int err;
+
+	x.streams = hb_map__new();
+	err = x.costs && x.streams ? collect(&x, r->pid) : -ENOMEM;
+	if (!err)
+		err = order(&x);
+	if (!err)
+		err = find_slow_copies(&x);
+	if (!err)
+		err = find_lag(&x);
+	if (!err)
+		err = pass(&x, true);
+	if (!err)
+		err = hb_costs__solve(x.costs);
+	if (!err)
+		err = pass(&x, false);
+	hb_costs__free(x.costs);
+	hb_map__free(x.recorded);
+	hb_map__free(x.streams);
+	free(x.item);
+	free(x.event);
+	free(x.open);
+	free(x.done);
+	free(x.given);
+	free(x.waited);
+	return err;
+}

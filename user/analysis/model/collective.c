@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "analysis/model/collective.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOOK   64 /* calls by which a fit is judged */
+#define SHIFT  16 /* calls that a rank may have made before the window's begin, more than another */
+#define ENOUGH 4  /* calls that must agree to make a group */
+
+struct item { /* one call of a rank */
+	u64 begin;
+	u32 thread, call;
+};
+
+struct line { /* the calls of a rank, by time */
+	struct hb_coll_rank rank;
+	enum hb_coll_source source;
+	struct item *item;
+	u32 n, cap;
+	bool taken;
+};
+
+struct group {
+	struct hb_coll_group pub; /* first */
+	u32 *line;		  /* of each rank */
+	u32 *from;		  /* its first item that is matched */
+};
+
+struct hb_collectives {
+	const struct hb_timeline *tl;
+	struct line *line;
+	u32 n_lines, cap_lines;
+	struct group *group;
+	u32 n_groups;
+};
+
+/* ---- lines ---- */
+
+static struct line *line_of(struct hb_collectives *c, u32 pid, u64 comm, enum hb_coll_source source)
+{
+	struct line *more;
+
+	for (u32 i = 0; i < c->n_lines; i++)
+		if (c->line[i].rank.pid == pid && c->line[i].rank.comm == comm && c->line[i].source == source)
+			return &c->line[i];
+	if (c->n_lines == c->cap_lines) {
+		u32 cap = c->cap_lines ? 2 * c->cap_lines : 16;
+
+		more = reallocarray(c->line, cap, sizeof(*more));
+		if (!more)
+			return NULL;
+		c->line = more;
+		c->cap_lines = cap;
+	}
+	c->line[c->n_lines] = (struct line){.rank = {.pid = pid, .comm = comm}, .source = source};
+	return &c->line[c->n_lines++];
+}
+
+static int add(struct line *l, u32 thread, u32 call, u64 begin)
+{
+	if (l->n == l->cap) {
+		u32 cap = l->cap ? 2 * l->cap : 256;
+		struct item *more = reallocarray(l->item, cap, sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		l->item = more;
+		l->cap = cap;
+	}
+	if (!l->n)
+		l->rank.thread = thread;
+	l->item[l->n++] = (struct item){begin, thread, call};
+	return 0;
+}
+
+static int take_thread(struct hb_collectives *c, u32 thread)
+{
+	u32 n, pid = hb_timeline__thread(c->tl, thread)->pid;
+	const struct hb_tl_call *v = hb_timeline__calls(c->tl, thread, &n);
+
+	for (u32 i = 0; i < n; i++) {
+		bool coll = v[i].op == HB_OP_COLLECTIVE && v[i].handle;
+		struct line *l;
+
+		if ((v[i].flags & HB_AFLAG_INNER) || (!coll && v[i].op != HB_OP_GRAPH))
+			continue;
+		l = line_of(c, pid, coll ? v[i].handle : 0, coll ? HB_COLL_CALLS : HB_COLL_GRAPH);
+		if (!l || add(l, thread, i, v[i].at.begin))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int cmp_item(const void *a, const void *b)
+{
+	const struct item *x = a, *y = b;
+
+	return x->begin < y->begin ? -1 : x->begin > y->begin;
+}
+
+static const struct hb_tl_call *call_of(const struct hb_collectives *c, const struct item *i)
+{
+	u32 n;
+
+	return &hb_timeline__calls(c->tl, i->thread, &n)[i->call];
+}
+
+/* ---- fitting two lines ---- */
+
+static u32 name_of(const struct hb_collectives *c, u32 probe)
+{
+	const struct hb_probe_row *r = hb_window__probe(hb_timeline__window(c->tl), probe);
+
+	return r ? r->name : 0;
+}
+
+/* Graphs are told apart by nothing: their handles differ from process to process. */
+static bool same(const struct hb_collectives *c, const struct line *a, u32 i, const struct line *b, u32 k)
+{
+	const struct hb_tl_call *x = call_of(c, &a->item[i]), *y = call_of(c, &b->item[k]);
+
+	return a->source == HB_COLL_GRAPH ||
+	       (name_of(c, x->probe) == name_of(c, y->probe) && x->bytes == y->bytes && x->kind == y->kind);
+}
+
+static u64 apart(const struct line *a, u32 i, const struct line *b, u32 k)
+{
+	u64 x = a->item[i].begin, y = b->item[k].begin;
+
+	return x > y ? x - y : y - x;
+}
+
+/* Calls that agree when a begins at i and b at k, LOOK of them at most, and how far apart they are together.
+ */
+static u32 agree(const struct hb_collectives *c, const struct line *a, u32 i, const struct line *b, u32 k,
+		 u64 *distance)
+{
+	u32 n = 0;
+
+	*distance = 0;
+	for (; n < LOOK && i + n < a->n && k + n < b->n; n++) {
+		if (!same(c, a, i + n, b, k + n))
+			return 0;
+		*distance += apart(a, i + n, b, k + n);
+	}
+	return n;
+}
+
+/* Where b begins beside a: items of a and b to skip. False: they do not go together. */
+static bool fit(const struct hb_collectives *c, const struct line *a, const struct line *b, s32 *shift)
+{
+	u64 best = UINT64_MAX, distance, span;
+	u32 most = 0;
+
+	for (s32 d = -SHIFT; d <= SHIFT; d++) {
+		u32 n = agree(c, a, d > 0 ? (u32)d : 0, b, d < 0 ? (u32)-d : 0, &distance);
+
+		if (n < ENOUGH || n + SHIFT < most || distance / n >= best)
+			continue;
+		most = n;
+		best = distance / n;
+		*shift = d;
+	}
+	if (best == UINT64_MAX)
+		return false;
+	/* Beside each other: nearer, on average, than the whole of what was looked at is long. */
+	span = a->item[most - 1 < a->n ? most - 1 : a->n - 1].begin - a->item[0].begin;
+	return best <= span;
+}
+
+/* Processes that replay graphs and never call a collective may have nothing to do with one another. */
+static bool may_pair(const struct hb_collectives *c, const struct line *a, const struct line *b)
+{
+	u32 more = a->n > b->n ? a->n - b->n : b->n - a->n;
+	bool coll[2] = {false, false};
+
+	if (b->taken || a->source != b->source || a->rank.pid == b->rank.pid)
+		return false;
+	if (a->source == HB_COLL_CALLS)
+		return true;
+	for (u32 i = 0; i < c->n_lines; i++) {
+		coll[0] |= c->line[i].source == HB_COLL_CALLS && c->line[i].rank.pid == a->rank.pid;
+		coll[1] |= c->line[i].source == HB_COLL_CALLS && c->line[i].rank.pid == b->rank.pid;
+	}
+	return coll[0] && coll[1] && more <= 2;
+}
+
+/* ---- groups ---- */
+
+static void free_group(struct group *g)
+{
+	free((void *)g->pub.rank);
+	free((void *)g->pub.coll);
+	free(g->line);
+	free(g->from);
+}
+
+static struct hb_coll one(const struct hb_collectives *c, const struct group *g, u32 i)
+{
+	const struct hb_tl_call *k = call_of(c, &c->line[g->line[0]].item[g->from[0] + i]);
+	struct hb_coll x = {.first = UINT64_MAX, .probe = k->probe, .elements = k->bytes, .dtype = k->kind};
+
+	for (u32 r = 0; r < g->pub.n_ranks; r++) {
+		u64 begin = c->line[g->line[r]].item[g->from[r] + i].begin;
+
+		x.first = begin < x.first ? begin : x.first;
+		if (begin >= x.last) {
+			x.last = begin;
+			x.late = r;
+		}
+	}
+	return x;
+}
+
+/* Matches as far as all ranks agree. */
+static int match(const struct hb_collectives *c, struct group *g)
+{
+	const struct line *a = &c->line[g->line[0]];
+	u32 n = UINT32_MAX, longest = 0;
+	struct hb_coll *v;
+
+	for (u32 r = 0; r < g->pub.n_ranks; r++) {
+		const struct line *l = &c->line[g->line[r]];
+
+		n = l->n - g->from[r] < n ? l->n - g->from[r] : n;
+		longest = l->n > longest ? l->n : longest;
+	}
+	for (u32 i = 0; i < n; i++)
+		for (u32 r = 1; r < g->pub.n_ranks && i < n; r++)
+			if (!same(c, a, g->from[0] + i, &c->line[g->line[r]], g->from[r] + i))
+				n = i;
+	v = calloc(n + 1, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	for (u32 i = 0; i < n; i++)
+		v[i] = one(c, g, i);
+	g->pub.coll = v;
+	g->pub.n = n;
+	g->pub.dropped = longest - n;
+	return 0;
+}
+
+/* The group of line a: those beside it. */
+static int gather(const struct hb_collectives *c, u32 a, struct group *g)
+{
+	struct hb_coll_rank *rank = calloc(c->n_lines, sizeof(*rank));
+	s32 *shift = calloc(c->n_lines, sizeof(*shift)), most = 0;
+
+	*g = (struct group){.pub = {.source = c->line[a].source, .rank = rank},
+			    .line = calloc(c->n_lines, sizeof(u32)),
+			    .from = calloc(c->n_lines, sizeof(u32))};
+	if (!rank || !shift || !g->line || !g->from) {
+		free(shift);
+		free_group(g);
+		return -ENOMEM;
+	}
+	for (u32 b = a; b < c->n_lines; b++) {
+		if (b != a && (!may_pair(c, &c->line[a], &c->line[b]) ||
+			       !fit(c, &c->line[a], &c->line[b], &shift[g->pub.n_ranks])))
+			continue;
+		most = shift[g->pub.n_ranks] > most ? shift[g->pub.n_ranks] : most;
+		rank[g->pub.n_ranks] = c->line[b].rank;
+		g->line[g->pub.n_ranks++] = b;
+	}
+	/* Line a begins where the last of them does. */
+	for (u32 r = 0; r < g->pub.n_ranks; r++)
+		g->from[r] = (u32)(most - shift[r]);
+	free(shift);
+	return 0;
+}
+
+static int make_groups(struct hb_collectives *c)
+{
+	c->group = calloc(c->n_lines + 1, sizeof(*c->group));
+	if (!c->group)
+		return -ENOMEM;
+	for (u32 a = 0; a < c->n_lines; a++) {
+		struct group *g = &c->group[c->n_groups];
+
+		if (c->line[a].taken || c->line[a].n < ENOUGH)
+			continue;
+		if (gather(c, a, g))
+			return -ENOMEM;
+		if (g->pub.n_ranks < 2) {
+			free_group(g);
+			continue;
+		}
+		c->n_groups++;
+		for (u32 r = 0; r < g->pub.n_ranks; r++)
+			c->line[g->line[r]].taken = true;
+		if (match(c, g))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+struct hb_collectives *hb_collectives__build(const struct hb_timeline *tl, struct hb_error *e)
+{
+	struct hb_collectives *c = calloc(1, sizeof(*c));
+	int err = c ? 0 : -ENOMEM;
+
+	if (c)
+		c->tl = tl;
+	for (u32 t = 0; t < hb_timeline__threads(tl) && !err; t++)
+		err = take_thread(c, t);
+	for (u32 i = 0; c && i < c->n_lines; i++)
+		if (c->line[i].n)
+			qsort(c->line[i].item, c->line[i].n, sizeof(struct item), cmp_item);
+	if (!err)
+		err = make_groups(c);
+	if (!err)
+		return c;
+	hb_collectives__free(c);
+	hb_error__nomem(e, "collectives");
+	return NULL;
+}
+
+void hb_collectives__free(struct hb_collectives *c)
+{
+	if (!c)
+		return;
+	for (u32 i = 0; i < c->n_lines; i++)
+		free(c->line[i].item);
+	for (u32 i = 0; i < c->n_groups; i++)
+		free_group(&c->group[i]);
+	free(c->line);
+	free(c->group);
+	free(c);
+}
+
+u64 hb_collectives__memory(const struct hb_collectives *c)
+{
+	u64 bytes = sizeof(*c) + c->cap_lines * sizeof(*c->line) + (c->n_lines + 1) * sizeof(*c->group);
+
+	for (u32 i = 0; i < c->n_lines; i++)
+		bytes += c->line[i].cap * sizeof(struct item);
+	for (u32 i = 0; i < c->n_groups; i++)
+		bytes += c->group[i].pub.n * sizeof(struct hb_coll) +
+			 c->n_lines * (sizeof(struct hb_coll_rank) + 2 * sizeof(u32));
+	return bytes;
+}
+
+u32 hb_collectives__groups(const struct hb_collectives *c)
+{
+	return c->n_groups;
+}
+
+const struct hb_coll_group *hb_collectives__at(const struct hb_collectives *c, u32 i)
+{
+	return i < c->n_groups ? &c->group[i].pub : NULL;
+}
+
+const struct hb_tl_call *hb_coll__call(const struct hb_collectives *c, const struct hb_coll_group *pub, u32 i,
+				       u32 r, u32 *thread)
+{
+	const struct group *g = (const struct group *)pub;
+	const struct item *it = &c->line[g->line[r]].item[g->from[r] + i];
+
+	if (thread)
+		*thread = it->thread;
+	return call_of(c, it);
+}

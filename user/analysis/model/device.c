@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Devices: takes records, orders them, and has each device looked at. */
+#include "analysis/model/device_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+void *hb_devices__push(void *array, u32 *n, u32 *cap, size_t size)
+{
+	void **a = array;
+
+	if (*n == *cap) {
+		u32 more = *cap ? *cap * 2 : 64;
+		void *p = more > *cap ? realloc(*a, more * size) : NULL;
+
+		if (!p)
+			return NULL;
+		*a = p;
+		*cap = more;
+	}
+	return memset((char *)*a + (size_t)(*n)++ * size, 0, size);
+}
+
+/* ---- calls ---- */
+
+static bool gives_work(const struct hb_window *w, u32 probe)
+{
+	const struct hb_probe_row *row = hb_window__probe(w, probe);
+
+	return row && (row->cls == HB_CLASS_LAUNCH || row->cls == HB_CLASS_GRAPH ||
+		       row->cls == HB_CLASS_COPY || row->cls == HB_CLASS_COLLECTIVE);
+}
+
+static int on_call(struct hb_devices *d, const struct hb_record *r)
+{
+	const struct hb_rec_accel *a = r->data;
+	bool inner = a->flags & HB_AFLAG_INNER;
+	struct numbers *n;
+	struct hb_launch *l;
+
+	if (!inner && a->probe <= hb_window__probes(d->w) && d->is_work[a->probe]) {
+		d->counts.calls++;
+		d->counts.numbered += a->correlation != 0;
+	}
+	if (!a->correlation)
+		return 0;
+	l = hb_devices__push(&d->launch, &d->n_launches, &d->cap_launches, sizeof(*l));
+	n = hb_rows__get(&d->by_pid, r->task->pid, NULL);
+	if (!l || !n)
+		return -ENOMEM;
+	*l = (struct hb_launch){.begin = r->begin,
+				.end = r->ts,
+				.correlation = a->correlation,
+				.pid = r->task->pid,
+				.probe = a->probe,
+				.stack = a->stack,
+				.task = r->task_idx,
+				.timed = a->dur || (a->flags & HB_AFLAG_TIMED),
+				.inner = inner};
+	return hb_numbers__add(d, n, d->n_launches - 1);
+}
+
+/* ---- operations ---- */
+
+static struct dev *device_of(struct hb_devices *d, const struct hb_record *r, u32 number)
+{
+	bool fresh;
+	struct dev *v = hb_rows__get(&d->devs, (u64)r->task->pid << 32 | number, &fresh);
+
+	if (!v || !fresh)
+		return v;
+	v->stream_of = hb_map__new();
+	v->numbers = hb_rows__get(&d->by_pid, r->task->pid, NULL);
+	v->pub.index = d->devs.n - 1;
+	v->pub.number = number;
+	v->pub.pid = r->task->pid;
+	v->pub.main = hb_window__task_by_tid(d->w, r->task->pid);
+	return v->stream_of && v->numbers ? v : NULL;
+}
+
+/* Few streams are seen at a time: the last ones are looked at before the map is asked. */
+static int stream_of(struct dev *v, const struct hb_rec_device *r, u32 *index)
+{
+	struct hb_stream *s;
+	bool fresh;
+	u64 *slot;
+
+	for (u32 i = 0; i < v->n_streams && i < 4; i++) {
+		if (v->streams[i].number == r->stream && v->streams[i].context == r->context) {
+			*index = i;
+			return 0;
+		}
+	}
+	slot = hb_map__slot(v->stream_of, r->stream ^ (u64)r->context << 40, &fresh);
+	if (!slot)
+		return -ENOMEM;
+	if (fresh) {
+		*slot = v->n_streams;
+		s = hb_devices__push(&v->streams, &v->n_streams, &v->cap_streams, sizeof(*s));
+		if (!s)
+			return -ENOMEM;
+		s->number = r->stream;
+		s->context = r->context;
+	}
+	*index = (u32)*slot;
+	return 0;
+}
+
+static u64 times(u64 a, u64 b)
+{
+	u64 c;
+
+	return __builtin_mul_overflow(a, b, &c) ? UINT64_MAX : c;
+}
+
+static void describe(struct hb_device_op *o, const struct hb_rec_device *r)
+{
+	u64 threads = (u64)r->bx * r->by * r->bz;
+
+	o->name = r->name;
+	o->kind = r->kind;
+	o->work = r->kind == HB_DEVKIND_MEMCPY ? HB_WORK_MEMCPY : HB_WORK_COMPUTE;
+	o->size = r->kind == HB_DEVKIND_KERNEL ? times((u64)r->gx * r->gy, r->gz) : r->bytes;
+	o->threads = threads < 4095 ? (u32)threads : 4095;
+	o->copy = r->copy < 16 ? r->copy : HB_COPY_UNKNOWN;
+	o->src = r->srcmem < 16 ? r->srcmem : HB_MEMKIND_UNKNOWN;
+	o->dst = r->dstmem < 16 ? r->dstmem : HB_MEMKIND_UNKNOWN;
+}
+
+/* Most calls end before their work does, and are known by then. */
+static int find_launch(struct hb_devices *d, struct dev *v, u32 i, u64 correlation)
+{
+	struct hb_device_op *o = &v->ops[i];
+	struct pending *late;
+
+	o->launch = hb_numbers__find(d, v->numbers, correlation, o->begin);
+	if (o->launch || !correlation)
+		return 0;
+	late = hb_devices__push(&v->pending, &v->n_pending, &v->cap_pending, sizeof(*late));
+	if (!late)
+		return -ENOMEM;
+	*late = (struct pending){.correlation = correlation, .op = i};
+	return 0;
+}
+
+static int on_operation(struct hb_devices *d, const struct hb_record *r, const struct hb_rec_device *x)
+{
+	struct dev *v = device_of(d, r, x->device);
+	struct hb_device_op *o = v ? hb_devices__push(&v->ops, &v->n_ops, &v->cap_ops, sizeof(*o)) : NULL;
+	u32 stream;
+
+	if (!o || stream_of(v, x, &stream))
+		return -ENOMEM;
+	o->begin = r->begin;
+	o->end = r->ts;
+	o->stream = stream;
+	describe(o, x);
+	if (x->kind == HB_DEVKIND_KERNEL) {
+		struct name *k = hb_devices__name(d, x->name);
+
+		if (!k)
+			return -ENOMEM;
+		o->work = k->pub.work & 3;
+		o->name = k->row;
+		k->n++;
+	}
+	return find_launch(d, v, v->n_ops - 1, x->correlation);
+}
+
+static int on_device(struct hb_devices *d, const struct hb_record *r)
+{
+	const struct hb_rec_device *x = r->data;
+
+	d->counts.records++;
+	switch (x->kind) {
+	case HB_DEVKIND_KERNEL:
+	case HB_DEVKIND_MEMCPY:
+	case HB_DEVKIND_MEMSET:
+		break;
+	case HB_DEVKIND_SYNC:
+		d->counts.syncs++;
+		return 0;
+	default:
+		d->counts.others++;
+		return 0;
+	}
+	if (x->dur > r->ts) { /* it would have begun before time did */
+		d->counts.backward++;
+		return 0;
+	}
+	return on_operation(d, r, x);
+}
+
+static int on_record(void *ctx, const struct hb_record *r)
+{
+	struct hb_devices *d = ctx;
+
+	if (r->type == HB_TYPE_accel)
+		return on_call(d, r);
+	return r->type == HB_TYPE_device ? on_device(d, r) : 0;
+}
+
+/* ---- finishing ---- */
+
+static void leave_out(struct hb_devices *d, struct dev *v)
+{
+	u32 kept = 0;
+
+	for (u32 i = 0; i < v->n_ops; i++) {
+		if (v->ops[i].launch)
+			v->ops[kept++] = v->ops[i];
+		else if (v->ops[i].kind == HB_DEVKIND_KERNEL)
+			((struct name *)d->names.row[v->ops[i].name])->n--;
+	}
+	d->counts.left_out += v->n_ops - kept;
+	v->n_ops = kept;
+}
+
+/* Puts v[order[i].item] at i, for all i, in place: along each cycle of the permutation. */
+static void permute(struct hb_device_op *v, struct hb_order *order, u32 n)
+{
+	for (u32 i = 0; i < n; i++) {
+		struct hb_device_op first = v[i];
+		u32 at = i;
+
+		while (order[at].item != i) {
+			u32 from = order[at].item;
+
+			v[at] = v[from];
+			order[at].item = at;
+			at = from;
+		}
+		v[at] = first;
+		order[at].item = at;
+	}
+}
+
+static int sort(struct hb_devices *d, struct dev *v)
+{
+	bool sorted = true;
+
+	for (u32 i = 1; i < v->n_ops; i++)
+		sorted &= v->ops[i - 1].begin <= v->ops[i].begin;
+	if (sorted)
+		return 0;
+	for (u32 i = 0; i < v->n_ops; i++)
+		d->order[i] = (struct hb_order){.key = v->ops[i].begin, .item = i};
+	if (hb_order__sort(d->order, v->n_ops))
+		return -ENOMEM;
+	permute(v->ops, d->order, v->n_ops);
+	return 0;
+}
+
+static void count(struct hb_devices *d, struct dev *v)
+{
+	v->first_unlinked = v->n_ops;
+	for (u32 i = 0; i < v->pub.n_ops; i++) {
+		const struct hb_device_op *o = &v->pub.op[i];
+		struct hb_launch *l = launch_of(d, o);
+
+		v->pub.kernels += o->kind == HB_DEVKIND_KERNEL;
+		v->pub.memcpys += o->kind == HB_DEVKIND_MEMCPY;
+		v->pub.memsets += o->kind == HB_DEVKIND_MEMSET;
+		v->pub.kernels_10us += o->kind == HB_DEVKIND_KERNEL && o->end - o->begin < 10000;
+		v->n_copies += o->work == HB_WORK_MEMCPY;
+		v->streams[o->stream].ops++;
+		if (!l) {
+			v->first_unlinked = i < v->first_unlinked ? i : v->first_unlinked;
+			continue;
+		}
+		v->pub.linked++;
+		v->pub.early += o->begin < l->begin;
+		if (!l->ops || o->begin < ((struct dev *)d->devs.row[l->device])->pub.op[l->first].begin) {
+			l->device = v->pub.index;
+			l->first = i;
+		}
+		l->ops++;
+	}
+}
+
+/* Devices in order of process and number. */
+static int cmp_devs(const void *a, const void *b)
+{
+	const struct dev *x = *(struct dev *const *)a, *y = *(struct dev *const *)b;
+
+	if (x->pub.pid != y->pub.pid)
+		return x->pub.pid < y->pub.pid ? -1 : 1;
+	return x->pub.number < y->pub.number ? -1 : x->pub.number > y->pub.number;
+}
+
+static void publish(struct dev *v)
+{
+	v->pub.stream = v->streams;
+	v->pub.n_streams = v->n_streams;
+	v->pub.gap = v->gaps;
+	v->pub.n_gaps = v->n_gaps;
+	v->pub.copies = v->copies;
+	v->pub.host_idle = &v->host_idle;
+	v->pub.not_known = &v->not_known;
+}
+
+/* What all devices need before one can be looked at. */
+static int prepare(struct hb_devices *d)
+{
+	u32 largest = 0;
+	int rc;
+
+	for (u32 i = 0; i < d->devs.n; i++) {
+		struct dev *v = d->devs.row[i];
+
+		hb_devices__join(d, v);
+		if (d->o.linked_only)
+			leave_out(d, v);
+		v->numbers = NULL; /* not needed any more, as pending */
+		free(v->pending);
+		v->pending = NULL;
+		largest = v->n_ops > largest ? v->n_ops : largest;
+	}
+	hb_rows__free(&d->by_pid, hb_numbers__drop);
+	hb_rows__sort(&d->devs, cmp_devs);
+	d->order = malloc(((size_t)largest + 1) * sizeof(*d->order));
+	d->values = malloc(((size_t)largest + 1) * sizeof(*d->values));
+	rc = d->order && d->values ? hb_devices__by_name(d) : -ENOMEM;
+	for (u32 i = 0; !rc && i < d->devs.n; i++) {
+		struct dev *v = d->devs.row[i];
+
+		rc = sort(d, v);
+		v->pub.index = i;
+		v->pub.op = v->ops;
+		v->pub.n_ops = v->n_ops;
+	}
+	for (u32 i = 0; !rc && i < d->devs.n; i++)
+		count(d, d->devs.row[i]);
+	return rc;
+}
+
+int hb_devices__finish(struct hb_devices *d, struct hb_error *e)
+{
+	int rc = prepare(d);
+
+	for (u32 i = 0; !rc && i < d->devs.n; i++) {
+		struct dev *v = d->devs.row[i];
+
+		rc = hb_devices__queue(d, v);
+		rc = rc ? rc : hb_devices__time(d, v);
+		rc = rc ? rc : hb_devices__copies(d, v);
+		publish(v);
+	}
+	free(d->order);
+	free(d->values);
+	d->order = NULL;
+	d->values = NULL;
+	d->finished = !rc;
+	return rc ? hb_error__nomem(e, "the timelines of the devices") : 0;
+}
+
+/* ---- life ---- */
+
+struct hb_devices *hb_devices__new(struct hb_window *w, const struct hb_devices_opts *o, struct hb_error *e)
+{
+	struct hb_devices *d = calloc(1, sizeof(*d));
+	u32 n = hb_window__probes(w);
+
+	if (!d)
+		goto nomem;
+	d->w = w;
+	d->o = o ? *o : (struct hb_devices_opts){0};
+	d->feed = (struct hb_feed){.record = on_record, .ctx = d};
+	d->is_work = calloc((size_t)n + 1, 1);
+	if (hb_rows__init(&d->by_pid, sizeof(struct numbers)) | hb_rows__init(&d->devs, sizeof(struct dev)) |
+		hb_rows__init(&d->names, sizeof(struct name)) ||
+	    !d->is_work)
+		goto nomem;
+	for (u32 i = 1; i <= n; i++)
+		d->is_work[i] = gives_work(w, i);
+	return d;
+nomem:
+	hb_error__nomem(e, "the timelines of the devices");
+	hb_devices__free(d);
+	return NULL;
+}
+
+static void drop_dev(void *row)
+{
+	struct dev *v = row;
+
+	hb_map__free(v->stream_of);
+	free(v->ops);
+	free(v->pending);
+	free(v->streams);
+	free(v->gaps);
+	free(v->copies);
+	hb_ivs__free(&v->host_idle);
+	hb_ivs__free(&v->not_known);
+}
+
+void hb_devices__free(struct hb_devices *d)
+{
+	if (!d)
+		return;
+	hb_rows__free(&d->devs, drop_dev);
+	hb_rows__free(&d->names, NULL);
+	hb_rows__free(&d->by_pid, hb_numbers__drop);
+	free(d->is_work);
+	free(d->by_id);
+	free(d->order);
+	free(d->values);
+	free(d->launch);
+	free(d);
+}
+
+const struct hb_feed *hb_devices__feed(struct hb_devices *d)
+{
+	return &d->feed;
+}
+
+struct hb_devices *hb_devices__build(struct hb_window *w, const struct hb_devices_opts *o, struct hb_error *e)
+{
+	struct hb_devices *d = hb_devices__new(w, o, e);
+	struct hb_record r;
+	int rc = 0;
+
+	if (!d)
+		return NULL;
+	hb_window__rewind(w);
+	while (!rc && hb_window__next(w, &r) > 0)
+		rc = on_record(d, &r);
+	if (rc)
+		hb_error__nomem(e, "the timelines of the devices");
+	else
+		rc = hb_devices__finish(d, e);
+	if (!rc)
+		return d;
+	hb_devices__free(d);
+	return NULL;
+}
+
+/* ---- getters ---- */
+
+u32 hb_devices__count(const struct hb_devices *d)
+{
+	return d->finished ? d->devs.n : 0;
+}
+
+const struct hb_device *hb_devices__at(const struct hb_devices *d, u32 i)
+{
+	return i < hb_devices__count(d) ? &((struct dev *)d->devs.row[i])->pub : NULL;
+}
+
+const struct hb_launch *hb_devices__launches(const struct hb_devices *d, u32 *n)
+{
+	*n = d->n_launches;
+	return d->launch;
+}
+
+const struct hb_launch *hb_devices__launch_of(const struct hb_devices *d, const struct hb_device_op *o)
+{
+	return launch_of(d, o);
+}
+
+const struct hb_kernel *const *hb_devices__kernels(const struct hb_devices *d, u32 *n)
+{
+	*n = d->n_names;
+	return (const struct hb_kernel *const *)d->names.row;
+}
+
+const struct hb_device_counts *hb_devices__counts(const struct hb_devices *d)
+{
+	return &d->counts;
+}

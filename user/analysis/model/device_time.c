@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The time of one device: unions of its work, and the gaps between them with who is to blame. */
+#include "analysis/model/device_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* From the return of its call to its begin an operation with nothing else in the queue needs some
+ * microseconds. Where it took as long as this, something that is not in the window kept the device. */
+#define MISSING_NS 1000000
+
+const char *hb_gap__size_name(enum hb_gap_size s)
+{
+	static const char *const names[HB_GAP_SIZES] = {"floor", "micro", "macro"};
+
+	return s < HB_GAP_SIZES ? names[s] : "?";
+}
+
+const char *hb_gap__cause_name(enum hb_gap_cause c)
+{
+	static const char *const names[HB_GAP_CAUSES] = {"host", "dependency", "unknown", "missing"};
+
+	return c < HB_GAP_CAUSES ? names[c] : "?";
+}
+
+/* ---- unions ---- */
+
+struct un { /* length of a union of intervals that come by begin */
+	u64 end, length;
+};
+
+static void add(struct un *u, u64 begin, u64 end)
+{
+	if (begin < u->end)
+		begin = u->end;
+	if (begin >= end)
+		return;
+	u->length += end - begin;
+	u->end = end;
+}
+
+/* ---- gaps ---- */
+
+static enum hb_gap_size size_of(u64 ns)
+{
+	return ns < HB_GAP_MICRO_NS ? HB_GAP_FLOOR : ns < HB_GAP_MACRO_NS ? HB_GAP_MICRO : HB_GAP_MACRO;
+}
+
+/* Was the device busy with what is not in the window? The call came at once (sooner than the rest of the gap
+ * took), found nothing in the queue, returned, and still nothing began for long. */
+static bool missing(const struct hb_gap *g, const struct hb_launch *l)
+{
+	return g->size == HB_GAP_MACRO && !l->queue && l->end <= g->end && g->end - l->end >= MISSING_NS &&
+	       l->begin - g->begin <= g->end - l->begin;
+}
+
+static struct hb_gap look(const struct hb_devices *d, const struct dev *v, u64 begin, u32 next)
+{
+	const struct hb_device_op *o = &v->pub.op[next];
+	const struct hb_launch *l = launch_of(d, o);
+	struct hb_gap g = {.begin = begin, .end = o->begin, .host_end = begin, .next = next};
+
+	g.size = (u8)size_of(g.end - g.begin);
+	if (!l || begin < v->pub.known)
+		g.cause = HB_GAP_UNKNOWN;
+	else if (l->begin <= begin)
+		g.cause = HB_GAP_DEP;
+	else if (l->device == v->pub.index && missing(&g, l))
+		g.cause = HB_GAP_MISSING;
+	else
+		g.host_end = l->begin < g.end ? l->begin : g.end;
+	return g;
+}
+
+static void sum(struct dev *v, const struct hb_gap *g)
+{
+	struct hb_gap_sum *s = &v->pub.gaps[g->size];
+	u64 ns = g->end - g->begin;
+
+	s->count++;
+	s->ns += ns;
+	if (g->cause == HB_GAP_HOST) {
+		s->host_ns += g->host_end - g->begin;
+		s->tail_ns += g->end - g->host_end;
+	}
+	s->dep_ns += g->cause == HB_GAP_DEP ? ns : 0;
+	s->unknown_ns += g->cause == HB_GAP_UNKNOWN ? ns : 0;
+	s->missing_ns += g->cause == HB_GAP_MISSING ? ns : 0;
+	v->pub.missing += g->cause == HB_GAP_MISSING ? ns : 0;
+}
+
+static int add_gap(struct dev *v, const struct hb_gap *g)
+{
+	struct hb_gap *kept;
+
+	sum(v, g);
+	if (g->size == HB_GAP_FLOOR)
+		return 0;
+	kept = hb_devices__push(&v->gaps, &v->n_gaps, &v->cap_gaps, sizeof(*kept));
+	if (!kept)
+		return -ENOMEM;
+	*kept = *g;
+	hb_ivs__add(&v->host_idle, g->begin, g->host_end);
+	if (g->cause == HB_GAP_MISSING || g->begin < v->pub.known)
+		hb_ivs__add(&v->not_known, g->begin, g->end);
+	return 0;
+}
+
+/* The first operation without a call was launched before the window, unless its stream had one with a call
+ * before it: then that call is lost. Until it ended nobody can say that the device had nothing to do. */
+static u64 known_from(const struct dev *v)
+{
+	const struct hb_device_op *first = &v->ops[v->first_unlinked];
+
+	if (v->first_unlinked == v->n_ops)
+		return v->pub.begin;
+	for (u32 i = 0; i < v->first_unlinked; i++)
+		if (v->ops[i].stream == first->stream)
+			return v->pub.begin;
+	return first->end;
+}
+
+/* One walk by begin: all unions grow, and where that of everything has a hole, there is a gap. */
+static int walk(const struct hb_devices *d, struct dev *v, struct un *stream)
+{
+	struct un of[HB_WORK_COUNT] = {0}, kernels = {0}, all = {.end = v->pub.begin};
+
+	for (u32 i = 0; i < v->n_ops; i++) {
+		const struct hb_device_op *o = &v->ops[i];
+
+		if (o->begin > all.end) {
+			struct hb_gap g = look(d, v, all.end, i);
+
+			if (add_gap(v, &g))
+				return -ENOMEM;
+			all.end = o->begin;
+		}
+		add(&of[o->work], o->begin, o->end);
+		add(&all, o->begin, o->end);
+		if (o->work != HB_WORK_MEMCPY)
+			add(&kernels, o->begin, o->end);
+		add(&stream[o->stream], o->begin, o->end);
+	}
+	v->pub.end = all.end;
+	v->pub.busy = all.length;
+	v->pub.compute = of[HB_WORK_COMPUTE].length;
+	v->pub.comm = of[HB_WORK_COMM].length;
+	v->pub.memcpy = of[HB_WORK_MEMCPY].length;
+	/* |A - B| is |A + B| - |B|: no list of intervals is needed. */
+	v->pub.exposed_comm = kernels.length - v->pub.compute;
+	v->pub.exposed_memcpy = all.length - kernels.length;
+	v->pub.idle = all.end - v->pub.begin - all.length;
+	return v->host_idle.oom || v->not_known.oom ? -ENOMEM : 0;
+}
+
+int hb_devices__time(struct hb_devices *d, struct dev *v)
+{
+	struct un *stream = calloc((size_t)v->n_streams + 1, sizeof(*stream));
+	int rc;
+
+	if (!stream || !v->n_ops) {
+		free(stream);
+		return stream ? 0 : -ENOMEM;
+	}
+	v->pub.begin = v->ops[0].begin;
+	v->pub.known = known_from(v);
+	rc = walk(d, v, stream);
+	for (u32 i = 0; i < v->n_streams; i++)
+		v->streams[i].busy = stream[i].length;
+	free(stream);
+	return rc;
+}
+
+void hb_device__active(const struct hb_device *v, struct hb_ivs *out)
+{
+	u64 begin = v->begin, end = begin;
+
+	for (u32 i = 0; i < v->n_ops; i++) {
+		if (v->op[i].begin > end) {
+			hb_ivs__add(out, begin, end);
+			begin = v->op[i].begin;
+		}
+		end = v->op[i].end > end ? v->op[i].end : end;
+	}
+	hb_ivs__add(out, begin, end);
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "analysis/model/dist.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void swap(uint64_t *a, uint64_t *b)
+{
+	uint64_t t = *a;
+
+	*a = *b;
+	*b = t;
+}
+
+/* Of three, which lies in the middle: a pivot that neither order nor its opposite spoils. */
+static uint64_t middle(uint64_t a, uint64_t b, uint64_t c)
+{
+	if (a > b)
+		swap(&a, &b);
+	return c < a ? a : c > b ? b : c;
+}
+
+/* Orders v so far that v[k] is where sorting would put it; smaller ones before, larger ones after. */
+static void select_nth(uint64_t *v, size_t n, size_t k)
+{
+	size_t lo = 0, hi = n; /* v[k] belongs into [lo, hi) */
+
+	while (hi - lo > 1) {
+		uint64_t pivot = middle(v[lo], v[lo + (hi - lo) / 2], v[hi - 1]);
+		size_t less = lo, at = lo, more = hi;
+
+		while (at < more) {
+			if (v[at] < pivot)
+				swap(&v[at++], &v[less++]);
+			else if (v[at] > pivot)
+				swap(&v[at], &v[--more]);
+			else
+				at++;
+		}
+		if (k < less)
+			hi = less;
+		else if (k >= more)
+			lo = more;
+		else
+			return;
+	}
+}
+
+/* Nearest rank: the smallest value with at least so many per cent at or below it. */
+static size_t rank(size_t n, unsigned percent)
+{
+	size_t r = (n / 100) * percent + (n % 100 * percent + 99) / 100;
+
+	return r ? r - 1 : 0;
+}
+
+/* Newton's; libm is not linked for one root. From above it falls until it is as near as doubles go. */
+static double root(double x)
+{
+	double r = x > 1 ? x : 1, next;
+
+	if (x <= 0)
+		return 0;
+	while ((next = (r + x / r) / 2) < r)
+		r = next;
+	return r;
+}
+
+struct hb_dist hb_dist__of(uint64_t *v, size_t n)
+{
+	struct hb_dist d = {.count = n};
+	double square = 0;
+
+	if (!n)
+		return d;
+	d.min = d.max = v[0];
+	for (size_t i = 0; i < n; i++) {
+		d.total += v[i];
+		d.min = v[i] < d.min ? v[i] : d.min;
+		d.max = v[i] > d.max ? v[i] : d.max;
+	}
+	d.mean = (double)d.total / (double)n;
+	for (size_t i = 0; i < n; i++)
+		square += ((double)v[i] - d.mean) * ((double)v[i] - d.mean);
+	d.std = root(square / (double)n);
+	select_nth(v, n, rank(n, 95));
+	d.p95 = v[rank(n, 95)];
+	select_nth(v, rank(n, 95) + 1, rank(n, 50));
+	d.p50 = v[rank(n, 50)];
+	return d;
+}
+
+uint64_t hb_dist__median(uint64_t *v, size_t n)
+{
+	if (!n)
+		return 0;
+	select_nth(v, n, rank(n, 50));
+	return v[rank(n, 50)];
+}
+
+int hb_dist__grouped(const uint32_t *group, const uint64_t *value, size_t n, struct hb_dist *out,
+		     uint32_t n_groups)
+{
+	size_t *begin = calloc((size_t)n_groups + 1, sizeof(*begin));
+	uint64_t *sorted = calloc(n ? n : 1, sizeof(*sorted));
+	int rc = begin && sorted ? 0 : -ENOMEM;
+
+	for (size_t i = 0; !rc && i < n; i++)
+		begin[group[i] + 1]++;
+	for (uint32_t g = 0; !rc && g < n_groups; g++)
+		begin[g + 1] += begin[g];
+	/* begin[g] walks to the begin of the next group, which is where g ends. */
+	for (size_t i = 0; !rc && i < n; i++)
+		sorted[begin[group[i]]++] = value[i];
+	for (uint32_t g = 0; !rc && g < n_groups; g++) {
+		size_t from = g ? begin[g - 1] : 0;
+
+		out[g] = hb_dist__of(sorted + from, begin[g] - from);
+	}
+	free(begin);
+	free(sorted);
+	return rc;
+}

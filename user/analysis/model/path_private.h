@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Inside of path: what path.c, walk.c and whatif.c share. Not for others. */
+#ifndef HB_PATH_PRIVATE_H
+#define HB_PATH_PRIVATE_H
+
+#include "analysis/model/path.h"
+
+struct hb_segs {
+	struct hb_seg *seg;
+	u32 n, cap;
+};
+
+struct hb_path {
+	const struct hb_timeline *tl;
+	const struct hb_wake *wk;
+	const struct hb_steps *steps;
+	const struct hb_busy *busy;
+	struct hb_walk_ops *ops; /* NULL: no device records */
+	struct hb_path_row *row;
+	u32 n;
+};
+
+struct hb_path_row { /* one series */
+	const struct hb_series *series;
+	struct hb_segs segs;
+};
+
+struct hb_walk_op { /* a piece of work on a device */
+	u64 begin, end;
+	u64 given, returned; /* the call that launched it */
+	u32 thread;	     /* who made that; HB_NONE: not known */
+	u32 prev;	     /* the piece before it on its stream; HB_NONE */
+	u32 event;	     /* the piece of another stream that it waited for, by an event; HB_NONE */
+	u32 device, stream;  /* numbers as profilers count them */
+};
+struct hb_walk_ops;
+struct hb_walk_ops *hb_walk_ops__new(const struct hb_timeline *tl,
+				     const struct hb_devices *d); /* NULL: out of memory */
+void hb_walk_ops__free(struct hb_walk_ops *w);
+/* The work of a process, by end, and the last piece that ended by t; NULL, HB_NONE when there is none. */
+const struct hb_walk_op *hb_walk_ops__of(const struct hb_walk_ops *w, u32 pid, u64 t, u32 *last);
+
+/* Appends the segments of one walk, in order of time. `ops` may be NULL. 0 or -ENOMEM. */
+int hb_walk(const struct hb_timeline *tl, const struct hb_wake *wk, const struct hb_walk_ops *ops, u32 thread,
+	    u64 begin, u64 end, struct hb_segs *out);
+
+#endif

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Where steps begin and end: spans that say so, or a call that recurs once an iteration. */
+#include "analysis/model/steps_private.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/map.h"
+#include "base/text.h"
+
+/* A read-back of tokens is small; weights and caches are not. */
+#define READBACK_BYTES 65536
+/* A call that recurs less often is no sign of steps. */
+#define SITE_MIN 4
+
+/* ---- spans ---- */
+
+/* Functions that are one iteration, the whole engine's before a part of it. Qualified names from Python 3.11
+ * on, plain ones before. */
+static const char *const step_functions[] = {
+    "EngineCore.step*",
+    "EngineCoreProc._process_engine_step",
+    "LLMEngine.step",
+    "Scheduler.event_loop_step",
+    "PyExecutor._executor_loop_step",
+    "Engine.one_step",
+    "one_step",
+    "engine_step",
+    "Scheduler.run_batch",
+    "PyExecutor._forward_step",
+    "*Worker*.execute_model",
+    "*ModelRunner.execute_model",
+    "ModelRunner.forward",
+    "execute_model",
+};
+#define N_FUNCTIONS (sizeof(step_functions) / sizeof(*step_functions))
+
+static const char *const step_marks[] = {"ProfilerStep#*", "execute_*", "step[[]*", "*engine_step*"};
+#define N_MARKS (sizeof(step_marks) / sizeof(*step_marks))
+
+static u32 rank_of(const char *name, const char *const *globs, u32 n)
+{
+	u32 i = 0;
+
+	while (i < n && !hb_text__glob(globs[i], name))
+		i++;
+	return i;
+}
+
+/* Names recur: each is compared with the lists once. */
+static u32 rank_cached(const struct hb_step_names *names, enum hb_tl_kind kind, u32 id, const char *name)
+{
+	bool calls = kind == HB_TL_PYCALL, fresh;
+	u64 *at = hb_map__slot(calls ? names->functions : names->marks, id, &fresh);
+	u32 rank;
+
+	if (at && !fresh)
+		return (u32)*at;
+	rank = calls ? rank_of(name, step_functions, N_FUNCTIONS) : rank_of(name, step_marks, N_MARKS);
+	if (at)
+		*at = rank;
+	return rank;
+}
+
+/* The rank of a call's or annotation's name; that of the list's end when it is no step. */
+static u32 rank_at(const struct hb_timeline *tl, const struct hb_step_names *names, u32 thread,
+		   enum hb_tl_kind kind, u32 i)
+{
+	struct hb_window *w = hb_timeline__window(tl);
+	const struct hb_tl_pycall *c;
+	const struct hb_tl_op *o;
+	const struct hb_loc *l;
+	u32 n;
+
+	if (kind == HB_TL_OP) {
+		o = &hb_timeline__ops(tl, thread, &n)[i];
+		return o->kind == HB_OPKIND_ANNOTATION
+			   ? rank_cached(names, kind, o->name, hb_window__string(w, o->name))
+			   : N_MARKS;
+	}
+	c = &hb_timeline__pycalls(tl, thread, &n)[i];
+	l = hb_window__loc(w, c->func);
+	return (c->flags & HB_PYCALL_TIMED) && l
+		   ? rank_cached(names, kind, c->func, hb_window__string(w, l->func))
+		   : N_FUNCTIONS;
+}
+
+struct spans { /* which spans are steps */
+	u32 thread, rank, count;
+};
+
+static void best_spans(const struct hb_timeline *tl, const struct hb_step_names *names, u32 thread,
+		       enum hb_tl_kind kind, struct spans *best)
+{
+	u32 count[N_FUNCTIONS + N_MARKS] = {0}, n, limit = kind == HB_TL_PYCALL ? N_FUNCTIONS : N_MARKS;
+	u32 least = kind == HB_TL_PYCALL ? 2 : 1; /* one annotation says what it is */
+
+	if (kind == HB_TL_PYCALL)
+		hb_timeline__pycalls(tl, thread, &n);
+	else
+		hb_timeline__ops(tl, thread, &n);
+	for (u32 i = 0; i < n; i++)
+		count[rank_at(tl, names, thread, kind, i)]++;
+	for (u32 r = 0; r < limit; r++) {
+		u32 c = count[r];
+
+		if (c >= least && (r < best->rank || (r == best->rank && c > best->count)))
+			*best = (struct spans){.thread = thread, .rank = r, .count = c};
+	}
+}
+
+bool hb_steps__has_span(const struct hb_timeline *tl, const struct hb_step_names *names, u32 thread)
+{
+	struct spans s = {.thread = HB_NONE, .rank = HB_NONE};
+
+	best_spans(tl, names, thread, HB_TL_PYCALL, &s);
+	if (s.thread == HB_NONE)
+		best_spans(tl, names, thread, HB_TL_OP, &s);
+	return s.thread != HB_NONE;
+}
+
+/* Spans of that rank, without those inside of another of them. *found says whether there are any. */
+static int from_spans(const struct hb_timeline *tl, const struct hb_step_names *names, struct hb_steps_row *r,
+		      enum hb_tl_kind kind, bool *found)
+{
+	struct spans best = {.thread = HB_NONE, .rank = HB_NONE};
+	u64 done = 0;
+	u32 n;
+	int err = 0;
+
+	for (u32 t = hb_timeline__of_pid(tl, r->pub.pid, HB_NONE); t != HB_NONE;
+	     t = hb_timeline__of_pid(tl, r->pub.pid, t))
+		best_spans(tl, names, t, kind, &best);
+	*found = best.thread != HB_NONE;
+	if (!*found)
+		return 0;
+	r->pub.thread = best.thread;
+	r->pub.source = kind == HB_TL_PYCALL ? HB_STEPS_PYCALL : HB_STEPS_MARK;
+	hb_timeline__ops(tl, best.thread, &n);
+	if (kind == HB_TL_PYCALL)
+		hb_timeline__pycalls(tl, best.thread, &n);
+	for (u32 i = 0; i < n && !err; i++) {
+		const struct hb_span *s = hb_timeline__span(tl, best.thread, kind, i);
+
+		if (s->begin < done || rank_at(tl, names, best.thread, kind, i) != best.rank)
+			continue;
+		if (kind == HB_TL_PYCALL)
+			r->pub.loc = hb_timeline__pycalls(tl, best.thread, &n)[i].func;
+		err = hb_steps__add(r, s->begin, s->end);
+		done = s->end;
+	}
+	return err;
+}
+
+/* ---- recurring calls ---- */
+
+struct site { /* calls of one kind from one place */
+	u64 key;
+	u32 probe, stack, n;
+	u64 first, last;
+	u64 *pause; /* of each */
+};
+
+struct sites {
+	struct site *site;
+	u32 n, cap;
+	struct hb_map *by_key;
+};
+
+static u8 class_of(const struct hb_tl_call *c)
+{
+	if (c->flags & HB_AFLAG_INNER || c->at.outer != HB_NONE)
+		return HB_STEPS_NONE;
+	if (c->op == HB_OP_COPY && c->copy == HB_COPY_DTOH && c->bytes <= READBACK_BYTES)
+		return HB_STEPS_READBACK;
+	if (c->op == HB_OP_SYNC)
+		return HB_STEPS_SYNC;
+	return c->op == HB_OP_GRAPH ? HB_STEPS_GRAPH : HB_STEPS_NONE;
+}
+
+static u64 site_key(const struct hb_tl_call *c)
+{
+	u64 k = hb_hash64((u64)c->probe << 32 | c->at.stack);
+
+	/* Without a stack, calls on different streams are different places. */
+	return c->at.stack ? k : hb_hash64(k ^ c->stream);
+}
+
+struct mark {	   /* one call as a boundary */
+	u64 at;	   /* when the thread had what it waited for; 0: not of the class */
+	u64 pause; /* from there to the next call that gives work */
+};
+
+/* A thread has what it read back at the end of the copy, or of the wait that follows before anything else is
+ * launched. A graph launch is a boundary by itself. From the last call to the first, so that what follows is
+ * known. */
+static void mark_all(const struct hb_tl_call *c, u32 n, u8 class, struct mark *m)
+{
+	u64 work = 0, waited = 0;
+
+	for (u32 i = n; i-- > 0;) {
+		bool gives = hb_call__is_work(&c[i]) && c[i].copy != HB_COPY_DTOH;
+
+		m[i] = (struct mark){0};
+		if (hb_call__is_sync(&c[i]))
+			waited = c[i].at.end;
+		if (class_of(&c[i]) == class) {
+			m[i].at = class == HB_STEPS_GRAPH ? c[i].at.begin
+				  : class == HB_STEPS_READBACK && waited && !hb_call__waited(&c[i])
+				      ? waited
+				      : c[i].at.end;
+			m[i].pause = work > m[i].at ? work - m[i].at : 0;
+		}
+		if (gives) {
+			work = c[i].at.begin;
+			waited = 0;
+		}
+	}
+}
+
+static struct site *site_of(struct sites *s, const struct hb_tl_call *c)
+{
+	bool fresh;
+	u64 key = site_key(c), *at = hb_map__slot(s->by_key, key, &fresh);
+
+	if (!at)
+		return NULL;
+	if (!fresh)
+		return &s->site[*at];
+	if (s->n == s->cap) {
+		u32 cap = s->cap * 2 + 16;
+		struct site *p = realloc(s->site, cap * sizeof(*p));
+
+		if (!p)
+			return NULL;
+		s->site = p;
+		s->cap = cap;
+	}
+	*at = s->n;
+	s->site[s->n] =
+	    (struct site){.key = key, .probe = c->probe, .stack = c->at.stack, .first = c->at.begin};
+	return &s->site[s->n++];
+}
+
+static int add_pause(struct site *s, u64 pause)
+{
+	if ((s->n & (s->n - 1)) == 0) { /* a power of two is full */
+		u64 *p = realloc(s->pause, (s->n ? s->n * 2 : 1) * sizeof(*p));
+
+		if (!p)
+			return -ENOMEM;
+		s->pause = p;
+	}
+	s->pause[s->n++] = pause;
+	return 0;
+}
+
+static int collect(struct sites *s, const struct hb_tl_call *c, u32 n, const struct mark *m)
+{
+	for (u32 i = 0; i < n; i++) {
+		struct site *at;
+
+		if (!m[i].at)
+			continue;
+		at = site_of(s, &c[i]);
+		if (!at || add_pause(at, m[i].pause))
+			return -ENOMEM;
+		at->last = c[i].at.begin;
+	}
+	return 0;
+}
+
+/* A step ends where the thread has its tokens and goes to schedule: the place with most time, by its median,
+ * before new work is given. Places in loops inside of a step go on at once. */
+static const struct site *choose(struct sites *s, u64 span)
+{
+	const struct site *best = NULL;
+	u64 most = 0;
+
+	for (u32 i = 0; i < s->n; i++) {
+		struct site *x = &s->site[i];
+		u64 median, score;
+
+		if (x->n < SITE_MIN || (x->last - x->first) < span / 4)
+			continue;
+		qsort(x->pause, x->n, sizeof(*x->pause), hb_steps__cmp_u64);
+		median = x->pause[x->n / 2];
+		score = (median ? median : 1) * x->n;
+		if (score > most) {
+			most = score;
+			best = x;
+		}
+	}
+	return best;
+}
+
+/* From one boundary to the next, where work was given in between. */
+static int cut(struct hb_steps_row *r, const struct hb_tl_call *c, u32 n, const struct mark *m, u64 key)
+{
+	bool work = false;
+	u64 from = 0;
+	int err = 0;
+
+	for (u32 i = 0; i < n && !err; i++) {
+		bool here = m[i].at && site_key(&c[i]) == key;
+
+		if (here && work && from)
+			err = hb_steps__add(r, from, m[i].at);
+		if (here && (work || !from)) {
+			from = m[i].at;
+			work = false;
+		}
+		work |= hb_call__is_work(&c[i]) && (!here || c[i].op == HB_OP_GRAPH);
+	}
+	return err;
+}
+
+static int from_class(const struct hb_timeline *tl, struct hb_steps_row *r, u8 class)
+{
+	struct sites s = {.by_key = hb_map__new()};
+	const struct site *best = NULL;
+	u32 n;
+	const struct hb_tl_call *c = hb_timeline__calls(tl, r->pub.dispatch, &n);
+	struct mark *m = malloc((n + 1) * sizeof(*m));
+	int err = s.by_key && m ? 0 : -ENOMEM;
+
+	if (!err) {
+		mark_all(c, n, class, m);
+		err = collect(&s, c, n, m);
+	}
+	if (!err)
+		best = choose(&s, n ? c[n - 1].at.end - c[0].at.begin : 0);
+	if (best) {
+		err = cut(r, c, n, m, best->key);
+		r->pub.source = class;
+		r->pub.site_probe = best->probe;
+		r->pub.site_stack = best->stack;
+	}
+	for (u32 i = 0; i < s.n; i++)
+		free(s.site[i].pause);
+	free(s.site);
+	free(m);
+	hb_map__free(s.by_key);
+	return err;
+}
+
+int hb_steps__find(const struct hb_timeline *tl, const struct hb_step_names *names, struct hb_steps_row *r)
+{
+	static const u8 classes[] = {HB_STEPS_READBACK, HB_STEPS_SYNC, HB_STEPS_GRAPH};
+	bool found = false;
+	int err = from_spans(tl, names, r, HB_TL_PYCALL, &found);
+
+	if (!err && !found)
+		err = from_spans(tl, names, r, HB_TL_OP, &found);
+	for (u32 i = 0; !err && !r->pub.n && r->pub.dispatch != HB_NONE && i < sizeof(classes); i++) {
+		r->pub.thread = r->pub.dispatch;
+		err = from_class(tl, r, classes[i]);
+	}
+	if (r->pub.n)
+		return err;
+	r->pub.source = HB_STEPS_NONE;
+	snprintf(
+	    r->pub.why, sizeof(r->pub.why),
+	    "no small copy to the host, wait or graph launch recurs %d times or more from one place of the "
+	    "thread that launches",
+	    SITE_MIN);
+	return err;
+}

@@ -1,0 +1,631 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "analysis/model/timeline_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/model/pyevents.h"
+#include "base/map.h"
+
+#define TASKS 65536
+
+struct list { /* intervals of one kind and thread */
+	void *item;
+	u32 n, cap;
+	u32 hint; /* where the last search ended: at most n */
+	bool unsorted;
+};
+
+struct thread {
+	struct hb_tl_thread pub;
+	struct list list[HB_TL_KINDS];
+};
+
+struct probe { /* what is asked of a probe's row for each of its records */
+	u8 known, op, copy;
+};
+
+struct hb_timeline {
+	struct hb_window *w;
+	u64 start, end, records;
+	struct thread **thread;
+	u32 n_threads, cap_threads;
+	u32 *by_task; /* thread + 1; by task index */
+	struct hb_map *by_tid;
+	struct probe *probe;
+	u32 n_probes;
+	u64 count[HB_TL_KINDS];
+	bool oom;
+	struct hb_feed feed;
+};
+
+static struct hb_span *span_at(const struct list *l, size_t size, u32 i)
+{
+	return (struct hb_span *)((char *)l->item + (size_t)i * size);
+}
+
+/* ---- one record ---- */
+
+static const struct probe *probe_of(struct hb_timeline *tl, u32 id)
+{
+	static const struct hb_probe_row unknown;
+	const struct hb_probe_row *row;
+	struct probe *p = &tl->probe[id < tl->n_probes ? id : 0];
+	const char *name;
+
+	if (p->known)
+		return p;
+	row = hb_window__probe(tl->w, id);
+	row = row ? row : &unknown;
+	name = hb_window__string(tl->w, row->name);
+	p->op = hb_op__of(tl->w, row);
+	p->copy = strstr(name, "HtoD")	 ? HB_COPY_HTOD
+		  : strstr(name, "DtoH") ? HB_COPY_DTOH
+		  : strstr(name, "DtoD") ? HB_COPY_DTOD
+					 : HB_COPY_UNKNOWN;
+	p->known = 1;
+	return p;
+}
+
+/* Tables number directions as cudaMemcpyKind, of whatever API; 0 is also what a call has that tells none. */
+static u8 copy_of(const struct probe *p, u8 kind)
+{
+	static const u8 of_kind[] = {[1] = HB_COPY_HTOD, [2] = HB_COPY_DTOH, [3] = HB_COPY_DTOD};
+
+	if (p->op != HB_OP_COPY)
+		return HB_COPY_UNKNOWN;
+	return kind >= 1 && kind <= 3 ? of_kind[kind] : p->copy;
+}
+
+static void fill_call(struct hb_timeline *tl, const struct hb_record *rec, void *to)
+{
+	const struct hb_rec_accel *r = rec->data;
+	const struct probe *p = probe_of(tl, r->probe);
+
+	*(struct hb_tl_call *)to = (struct hb_tl_call){
+	    .at.stack = r->stack,
+	    .stream = r->stream,
+	    .handle = r->handle,
+	    .bytes = r->bytes,
+	    .correlation = r->correlation,
+	    .probe = r->probe,
+	    .ret = r->ret,
+	    .gx = r->gx,
+	    .gy = r->gy,
+	    .gz = r->gz,
+	    .bx = r->bx,
+	    .by = r->by,
+	    .bz = r->bz,
+	    .op = p->op,
+	    .flags = r->flags,
+	    .kind = r->kind,
+	    .copy = copy_of(p, r->kind),
+	};
+}
+
+static void fill_sleep(struct hb_timeline *tl, const struct hb_record *rec, void *to)
+{
+	const struct hb_rec_offcpu *r = rec->data;
+	u64 dur = rec->ts - rec->begin;
+
+	*(struct hb_tl_sleep *)to = (struct hb_tl_sleep){
+	    .at.stack = r->stack,
+	    .ready = r->ready < dur ? r->ready : dur,
+	    .chan = r->chan,
+	    .local = r->local,
+	    .peer = r->peer,
+	    .a0 = r->a0,
+	    .a1 = r->a1,
+	    .a2 = r->a2,
+	    .wa0 = r->wa0,
+	    .waker = r->waker,
+	    .waker_pid = r->waker_pid,
+	    .sysno = r->sysno,
+	    .wsys = r->wsys,
+	    .state = r->state,
+	    .wctx = r->wctx,
+	    .chankind = r->chankind,
+	    .flags = r->flags,
+	};
+}
+
+static void fill_gil(struct hb_timeline *tl, const struct hb_record *rec, void *to)
+{
+	const struct hb_rec_py_gil *r = rec->data;
+
+	*(struct hb_tl_gil *)to = (struct hb_tl_gil){
+	    .at.stack = r->stack,
+	    .slept = r->slept,
+	    .gil = r->gil,
+	    .holder = r->holder, /* a number of a namespace: made an index when all threads are known */
+	    .holder_stack = r->holder_stack,
+	    .sleeps = r->sleeps,
+	    .handover = r->handover,
+	    .flags = r->flags,
+	};
+}
+
+static void fill_gc(struct hb_timeline *tl, const struct hb_record *rec, void *to)
+{
+	const struct hb_rec_py_gc *r = rec->data;
+
+	*(struct hb_tl_gc *)to =
+	    (struct hb_tl_gc){.at.stack = r->stack, .generation = r->generation, .how = r->how};
+}
+
+static void fill_pycall(struct hb_timeline *tl, const struct hb_record *rec, void *to)
+{
+	const struct hb_rec_py_call *r = rec->data;
+
+	*(struct hb_tl_pycall *)to =
+	    (struct hb_tl_pycall){.code = r->code, .func = r->func, .end = r->end, .flags = r->flags};
+}
+
+static void fill_sample(struct hb_timeline *tl, const struct hb_record *rec, void *to)
+{
+	const struct hb_rec_sample *r = rec->data;
+
+	*(struct hb_tl_sample *)to = (struct hb_tl_sample){.at.stack = r->stack,
+							   .weight = r->weight,
+							   .kstack = r->kstack,
+							   .sysno = r->sysno,
+							   .mode = r->mode,
+							   .cpu = r->cpu};
+}
+
+static void fill_syscall(struct hb_timeline *tl, const struct hb_record *rec, void *to)
+{
+	const struct hb_rec_syscall *r = rec->data;
+
+	*(struct hb_tl_syscall *)to = (struct hb_tl_syscall){
+	    .at.stack = r->stack, .ret = r->ret, .a0 = r->a0, .a1 = r->a1, .a2 = r->a2, .sysno = r->sysno};
+}
+
+static void fill_raise(struct hb_timeline *tl, const struct hb_record *rec, void *to)
+{
+	const struct hb_rec_py_exception *r = rec->data;
+
+	*(struct hb_tl_raise *)to = (struct hb_tl_raise){.at.stack = r->stack,
+							 .exc_type = r->exc_type,
+							 .count = r->count,
+							 .unwound = r->unwound,
+							 .site = r->site,
+							 .origin = r->origin,
+							 .flags = r->flags};
+}
+
+static void fill_op(struct hb_timeline *tl, const struct hb_record *rec, void *to)
+{
+	const struct hb_rec_op *r = rec->data;
+
+	*(struct hb_tl_op *)to = (struct hb_tl_op){.external = r->external,
+						   .seq = r->seq,
+						   .name = r->name,
+						   .shapes = r->shapes,
+						   .types = r->types,
+						   .kind = r->kind};
+}
+
+static void fill_devwait(struct hb_timeline *tl, const struct hb_record *rec, void *to)
+{
+	const struct hb_rec_device *r = rec->data;
+
+	*(struct hb_tl_devwait *)to = (struct hb_tl_devwait){.correlation = r->correlation,
+							     .waits = r->waits,
+							     .stream = r->stream,
+							     .device = r->device,
+							     .wstream = r->wstream,
+							     .sync = r->sync};
+}
+
+static bool is_wait(const void *data)
+{
+	return ((const struct hb_rec_device *)data)->kind == HB_DEVKIND_SYNC;
+}
+
+static bool is_host_op(const void *data)
+{
+	return ((const struct hb_rec_op *)data)->kind != HB_OPKIND_DEVICE_ANNOTATION;
+}
+
+static const struct kind {
+	u32 record;
+	size_t size;
+	void (*fill)(struct hb_timeline *tl, const struct hb_record *rec, void *to);
+	bool (*keep)(const void *data); /* NULL: all */
+} kinds[HB_TL_KINDS] = {
+#define KIND(K, type, record_, fill_, keep_)                                                                 \
+	[HB_TL_##K] = {HB_TYPE_##record_, sizeof(struct type), fill_, keep_}
+    KIND(CALL, hb_tl_call, accel, fill_call, NULL),
+    KIND(SLEEP, hb_tl_sleep, offcpu, fill_sleep, NULL),
+    KIND(GIL, hb_tl_gil, py_gil, fill_gil, NULL),
+    KIND(GC, hb_tl_gc, py_gc, fill_gc, NULL),
+    KIND(PYCALL, hb_tl_pycall, py_call, fill_pycall, NULL),
+    KIND(SAMPLE, hb_tl_sample, sample, fill_sample, NULL),
+    KIND(SYSCALL, hb_tl_syscall, syscall, fill_syscall, NULL),
+    KIND(RAISE, hb_tl_raise, py_exception, fill_raise, NULL),
+    KIND(OP, hb_tl_op, op, fill_op, is_host_op),
+    KIND(DEVWAIT, hb_tl_devwait, device, fill_devwait, is_wait),
+#undef KIND
+};
+
+/* Type of record -> kind + 1. */
+static const u8 kind_of[HB_TYPE_MAX] = {
+#define KIND_OF(KIND, name, type, record) [HB_TYPE_##record] = HB_TL_##KIND + 1,
+    HB_TL_LISTS(KIND_OF)
+#undef KIND_OF
+};
+
+/* Growing by a half keeps what is held and what is copied near what is used. */
+static void *append(struct list *l, size_t size)
+{
+	if (l->n == l->cap) {
+		u32 cap = l->cap + l->cap / 2 + 8;
+		void *p = cap > l->cap ? realloc(l->item, cap * size) : NULL;
+
+		if (!p)
+			return NULL;
+		l->item = p;
+		l->cap = cap;
+	}
+	return (char *)l->item + (size_t)l->n++ * size;
+}
+
+static int make_room(struct hb_timeline *tl)
+{
+	u32 cap = tl->cap_threads * 2 + 64;
+	struct thread **p;
+
+	if (tl->thread && tl->n_threads < tl->cap_threads)
+		return 0;
+	p = realloc(tl->thread, cap * sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	tl->thread = p;
+	tl->cap_threads = cap;
+	return 0;
+}
+
+static struct thread *new_thread(struct hb_timeline *tl, const struct hb_record *r)
+{
+	struct thread *t = calloc(1, sizeof(*t));
+
+	if (!t || make_room(tl) || hb_map__put(tl->by_tid, r->task->tid, tl->n_threads)) {
+		free(t);
+		return NULL;
+	}
+	t->pub.task = r->task;
+	t->pub.pid = r->task->pid;
+	tl->thread[tl->n_threads++] = t;
+	tl->by_task[r->task_idx] = tl->n_threads;
+	return t;
+}
+
+static struct thread *thread_of(struct hb_timeline *tl, const struct hb_record *r)
+{
+	u32 at = tl->by_task[r->task_idx];
+
+	return at && tl->thread ? tl->thread[at - 1] : new_thread(tl, r);
+}
+
+static void on_life(struct thread *t, const struct hb_record *r)
+{
+	if (r->type == HB_TYPE_thread && ((const struct hb_rec_thread *)r->data)->how == HB_HOW_FORKED)
+		t->pub.born = r->ts;
+	else if (r->type == HB_TYPE_process && ((const struct hb_rec_process *)r->data)->how == HB_HOW_FORKED)
+		t->pub.born = r->ts;
+	else if (r->type == HB_TYPE_exit)
+		t->pub.died = r->ts;
+}
+
+static int oom(struct hb_timeline *tl)
+{
+	tl->oom = true;
+	return -ENOMEM;
+}
+
+static int on_record(void *ctx, const struct hb_record *r)
+{
+	struct hb_timeline *tl = ctx;
+	u32 kind = r->type < HB_TYPE_MAX ? kind_of[r->type] : 0;
+	struct thread *t = thread_of(tl, r);
+	struct hb_span *s;
+	struct list *l;
+
+	if (r->ts > tl->end)
+		tl->end = r->ts;
+	if (!t)
+		return oom(tl);
+	if (!kind)
+		on_life(t, r);
+	if (!kind-- || (kinds[kind].keep && !kinds[kind].keep(r->data)))
+		return 0;
+	l = &t->list[kind];
+	s = append(l, kinds[kind].size);
+	if (!s)
+		return oom(tl);
+	kinds[kind].fill(tl, r, s);
+	s->begin = r->begin < r->ts ? r->begin : r->ts;
+	s->end = r->ts;
+	s->outer = HB_NONE;
+	l->unsorted |= l->n > 1 && span_at(l, kinds[kind].size, l->n - 2)->begin > s->begin;
+	tl->count[kind]++;
+	tl->records++;
+	return 0;
+}
+
+/* ---- after the last record ---- */
+
+static int cmp_spans(const void *a, const void *b)
+{
+	const struct hb_span *x = a, *y = b;
+
+	if (x->begin != y->begin)
+		return x->begin < y->begin ? -1 : 1;
+	return x->end != y->end ? (x->end > y->end ? -1 : 1) : 0;
+}
+
+/* What is still open when an interval begins lies on a stack; the links `outer` are that stack. */
+static void link_outer(const struct list *l, size_t size)
+{
+	u32 top = HB_NONE;
+
+	for (u32 i = 0; i < l->n; i++) {
+		struct hb_span *s = span_at(l, size, i);
+
+		while (top != HB_NONE && span_at(l, size, top)->end <= s->begin)
+			top = span_at(l, size, top)->outer;
+		s->outer = top;
+		top = i;
+	}
+}
+
+static void finish_list(struct list *l, size_t size)
+{
+	void *p;
+
+	if (l->unsorted)
+		qsort(l->item, l->n, size, cmp_spans);
+	link_outer(l, size);
+	p = l->n ? realloc(l->item, l->n * size) : NULL;
+	if (p) {
+		l->item = p;
+		l->cap = l->n;
+	}
+}
+
+static u32 index_of(const struct hb_timeline *tl, const struct hb_task *t)
+{
+	return t ? hb_timeline__by_tid(tl, t->tid) : HB_NONE;
+}
+
+static void name_holders(struct hb_timeline *tl, const struct thread *t)
+{
+	struct hb_tl_gil *g = t->list[HB_TL_GIL].item;
+	u32 last = 0, is = HB_NONE;
+
+	for (u32 i = 0; i < t->list[HB_TL_GIL].n; i++) {
+		if (g[i].holder != last)
+			is = index_of(tl, hb_decode__nstask(tl->w, t->pub.pid, g[i].holder));
+		last = g[i].holder;
+		g[i].holder = last ? is : HB_NONE;
+	}
+}
+
+int hb_timeline__finish(struct hb_timeline *tl, struct hb_error *e)
+{
+	if (tl->oom)
+		return hb_error__nomem(e, "timelines");
+	for (u32 i = 0; i < tl->n_threads; i++) {
+		for (u32 k = 0; k < HB_TL_KINDS; k++)
+			finish_list(&tl->thread[i]->list[k], kinds[k].size);
+		hb_calls__find_waits(tl->thread[i]->list[HB_TL_CALL].item, tl->thread[i]->list[HB_TL_CALL].n,
+				     tl->thread[i]->list[HB_TL_SLEEP].item,
+				     tl->thread[i]->list[HB_TL_SLEEP].n);
+		name_holders(tl, tl->thread[i]);
+	}
+	return 0;
+}
+
+struct hb_timeline *hb_timeline__new(struct hb_window *w, struct hb_error *e)
+{
+	struct hb_timeline *tl = calloc(1, sizeof(*tl));
+
+	if (!tl) {
+		hb_error__nomem(e, "timelines");
+		return NULL;
+	}
+	tl->w = w;
+	tl->feed = (struct hb_feed){.record = on_record, .ctx = tl};
+	tl->start = hb_window__info(w)->start_ts;
+	tl->end = hb_window__info(w)->end_ts;
+	if (tl->end < tl->start)
+		tl->end = tl->start;
+	tl->n_probes = hb_window__probes(w) + 1;
+	tl->probe = calloc(tl->n_probes, sizeof(*tl->probe));
+	tl->by_task = calloc(TASKS, sizeof(*tl->by_task));
+	tl->by_tid = hb_map__new();
+	if (!tl->probe || !tl->by_task || !tl->by_tid) {
+		hb_error__nomem(e, "timelines");
+		hb_timeline__free(tl);
+		return NULL;
+	}
+	return tl;
+}
+
+const struct hb_feed *hb_timeline__feed(struct hb_timeline *tl)
+{
+	return &tl->feed;
+}
+
+struct hb_timeline *hb_timeline__build(struct hb_window *w, struct hb_error *e)
+{
+	struct hb_timeline *tl = hb_timeline__new(w, e);
+	struct hb_record r;
+
+	if (!tl)
+		return NULL;
+	hb_window__rewind(w);
+	/* A read error ends the pass: what came before is whole. */
+	while (hb_window__next(w, &r) > 0 && !on_record(tl, &r))
+		;
+	if (hb_timeline__finish(tl, e)) {
+		hb_timeline__free(tl);
+		return NULL;
+	}
+	return tl;
+}
+
+void hb_timeline__free(struct hb_timeline *tl)
+{
+	if (!tl)
+		return;
+	for (u32 i = 0; i < tl->n_threads; i++) {
+		for (u32 k = 0; k < HB_TL_KINDS; k++)
+			free(tl->thread[i]->list[k].item);
+		free(tl->thread[i]);
+	}
+	free(tl->thread);
+	free(tl->by_task);
+	free(tl->probe);
+	hb_map__free(tl->by_tid);
+	free(tl);
+}
+
+/* ---- asking ---- */
+
+struct hb_window *hb_timeline__window(const struct hb_timeline *tl)
+{
+	return tl->w;
+}
+
+u64 hb_timeline__start(const struct hb_timeline *tl)
+{
+	return tl->start;
+}
+
+u64 hb_timeline__end(const struct hb_timeline *tl)
+{
+	return tl->end;
+}
+
+u64 hb_timeline__memory(const struct hb_timeline *tl, u64 *records)
+{
+	u64 bytes = sizeof(*tl) + TASKS * sizeof(*tl->by_task) + tl->n_probes * sizeof(*tl->probe);
+
+	for (u32 i = 0; i < tl->n_threads; i++) {
+		bytes += sizeof(*tl->thread[i]) + sizeof(tl->thread[i]);
+		for (u32 k = 0; k < HB_TL_KINDS; k++)
+			bytes += tl->thread[i]->list[k].cap * kinds[k].size;
+	}
+	if (records)
+		*records = tl->records;
+	return bytes;
+}
+
+u64 hb_timeline__count(const struct hb_timeline *tl, enum hb_tl_kind kind)
+{
+	return tl->count[kind];
+}
+
+u32 hb_timeline__threads(const struct hb_timeline *tl)
+{
+	return tl->n_threads;
+}
+
+const struct hb_tl_thread *hb_timeline__thread(const struct hb_timeline *tl, u32 thread)
+{
+	return &tl->thread[thread]->pub;
+}
+
+u32 hb_timeline__by_tid(const struct hb_timeline *tl, u32 tid)
+{
+	u64 at;
+
+	return hb_map__get(tl->by_tid, tid, &at) ? (u32)at : HB_NONE;
+}
+
+u32 hb_timeline__of_pid(const struct hb_timeline *tl, u32 pid, u32 prev)
+{
+	for (u32 i = prev == HB_NONE ? 0 : prev + 1; i < tl->n_threads; i++)
+		if (tl->thread[i]->pub.pid == pid)
+			return i;
+	return HB_NONE;
+}
+
+#define ACCESSOR(KIND, name, type, record)                                                                   \
+	const struct type *hb_timeline__##name(const struct hb_timeline *tl, u32 thread, u32 *n)             \
+	{                                                                                                    \
+		*n = tl->thread[thread]->list[HB_TL_##KIND].n;                                               \
+		return tl->thread[thread]->list[HB_TL_##KIND].item;                                          \
+	}
+HB_TL_LISTS(ACCESSOR)
+
+/* Questions come in the order of time, forwards or backwards: the search begins where the last one ended, in
+ * steps that double. */
+u32 hb_timeline__from(const struct hb_timeline *tl, u32 thread, enum hb_tl_kind kind, u64 t)
+{
+	struct list *l = &tl->thread[thread]->list[kind];
+	size_t size = kinds[kind].size;
+	u32 lo, hi = l->hint, step = 1;
+
+	if (hi < l->n && span_at(l, size, hi)->begin < t) {
+		for (lo = hi + 1; lo + step <= l->n && span_at(l, size, lo + step - 1)->begin < t; step *= 2)
+			lo += step;
+		hi = lo + step <= l->n ? lo + step - 1 : l->n;
+	} else {
+		for (; step <= hi && span_at(l, size, hi - step)->begin >= t; step *= 2)
+			hi -= step;
+		lo = step <= hi ? hi - step + 1 : 0;
+	}
+	while (lo < hi) {
+		u32 mid = lo + (hi - lo) / 2;
+
+		if (span_at(l, size, mid)->begin < t)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	l->hint = lo;
+	return lo;
+}
+
+const struct hb_span *hb_timeline__span(const struct hb_timeline *tl, u32 thread, enum hb_tl_kind kind, u32 i)
+{
+	return span_at(&tl->thread[thread]->list[kind], kinds[kind].size, i);
+}
+
+/* All that is open at t is on the way out from the last one that began by then. */
+u32 hb_timeline__at(const struct hb_timeline *tl, u32 thread, enum hb_tl_kind kind, u64 t)
+{
+	u32 i =
+	    t == UINT64_MAX ? tl->thread[thread]->list[kind].n : hb_timeline__from(tl, thread, kind, t + 1);
+
+	i = i ? i - 1 : HB_NONE;
+	while (i != HB_NONE && hb_timeline__span(tl, thread, kind, i)->end <= t)
+		i = hb_timeline__span(tl, thread, kind, i)->outer;
+	return i;
+}
+
+struct hb_use hb_timeline__use(const struct hb_timeline *tl, u32 thread, u64 begin, u64 end)
+{
+	struct hb_use u = {.running = end > begin ? end - begin : 0};
+	u32 n, i = hb_timeline__at(tl, thread, HB_TL_SLEEP, begin);
+	const struct hb_tl_sleep *s = hb_timeline__sleeps(tl, thread, &n);
+	u64 done = begin; /* records of one thread do not overlap, but a damaged window's may */
+
+	if (i == HB_NONE)
+		i = hb_timeline__from(tl, thread, HB_TL_SLEEP, begin);
+	for (; i < n && s[i].at.begin < end; i++) {
+		u64 from = s[i].at.begin > done ? s[i].at.begin : done;
+		u64 wake = s[i].at.end - s[i].ready, all = hb_overlap(from, s[i].at.end, begin, end);
+		u64 slept = hb_overlap(from, wake, begin, end);
+
+		u.slept += slept;
+		u.ready += all - slept;
+		u.running -= all;
+		done = s[i].at.end > done ? s[i].at.end : done;
+	}
+	return u;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What accelerator calls are to the device: work, or waits for it. */
+#include "analysis/model/timeline_private.h"
+
+#define SYNC_WAITED_NS 5000
+#define COPY_WAITED_NS 50000
+/* Between the waking and the return of a wait there is little to run. */
+#define RETURN_NS 100000
+
+/* What a call must last to have waited; 0: it never does. */
+static u64 least(const struct hb_tl_call *c)
+{
+	if (hb_call__is_sync(c))
+		return SYNC_WAITED_NS;
+	return c->op == HB_OP_COPY && hb_call__is_work(c) &&
+		       (c->copy == HB_COPY_DTOH || c->copy == HB_COPY_UNKNOWN)
+		   ? COPY_WAITED_NS
+		   : 0;
+}
+
+void hb_calls__find_waits(struct hb_tl_call *c, u32 n, const struct hb_tl_sleep *s, u32 n_sleeps)
+{
+	u32 from = 0;
+
+	for (u32 i = 0; i < n; i++) {
+		u64 need = least(&c[i]), dur = c[i].at.end - c[i].at.begin, lacked = 0;
+
+		if (!need || dur < need)
+			continue;
+		while (from < n_sleeps && s[from].at.end <= c[i].at.begin)
+			from++;
+		for (u32 k = from; k < n_sleeps && s[k].at.begin < c[i].at.end; k++)
+			lacked +=
+			    hb_overlap(s[k].at.end - s[k].ready, s[k].at.end, c[i].at.begin, c[i].at.end);
+		c[i].waited = lacked < dur && dur - lacked >= need;
+	}
+}
+
+u64 hb_call__done(const struct hb_timeline *tl, u32 thread, u32 call, bool *sure)
+{
+	u32 n;
+	const struct hb_tl_call *c = &hb_timeline__calls(tl, thread, &n)[call];
+	u32 i = hb_timeline__from(tl, thread, HB_TL_SLEEP, c->at.end);
+	const struct hb_tl_sleep *s = hb_timeline__sleeps(tl, thread, &n);
+	u64 t = c->at.end;
+
+	for (; i-- > 0 && s[i].at.begin >= c->at.begin && s[i].at.end <= t && t - s[i].at.end <= RETURN_NS;
+	     t = s[i].at.begin) {
+		if (s[i].state == HB_TSTATE_RUNNING)
+			continue;
+		if (sure)
+			*sure = true;
+		return s[i].at.end - s[i].ready;
+	}
+	if (sure)
+		*sure = t == c->at.end;
+	return t;
+}

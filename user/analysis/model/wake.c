@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "analysis/model/wake.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/model/decode.h"
+#include "base/map.h"
+
+/* A thread that sleeps again within this time on the same thing, and did nothing, was woken falsely. */
+#define FALSE_GAP_NS 20000
+/* An I/O thread that was woken no longer before than this, and wakes another, passes something on. */
+#define RELAY_NS 200000
+
+struct thread {
+	struct hb_edge *edge;
+	u32 n;
+	u64 *woke; /* when it woke others, sorted */
+	u32 n_woke;
+};
+
+struct hb_wake {
+	const struct hb_timeline *tl;
+	struct thread *thread;
+	u32 n;
+	struct hb_map *socket; /* one end of a socket -> thread + 1 */
+};
+
+const char *hb_wake__by_name(enum hb_wake_by by)
+{
+	static const char *const names[HB_WAKE_BYS] = {
+	    [HB_WAKE_UNKNOWN] = "unknown", [HB_WAKE_THREAD] = "thread",	      [HB_WAKE_OUTSIDE] = "outside",
+	    [HB_WAKE_TIMER] = "timer",	   [HB_WAKE_NET] = "network",	      [HB_WAKE_DEVICE] = "device",
+	    [HB_WAKE_DISK] = "disk",	   [HB_WAKE_PREEMPTED] = "preempted", [HB_WAKE_STOPPED] = "stopped",
+	    [HB_WAKE_OPEN] = "open",
+	};
+
+	return by < HB_WAKE_BYS ? names[by] : "?";
+}
+
+/* ---- channels ---- */
+
+static bool is_inet(const struct hb_tl_sleep *s)
+{
+	return s->chankind == HB_CHAN_TCP || s->chankind == HB_CHAN_UDP;
+}
+
+static bool is_socket(const struct hb_tl_sleep *s)
+{
+	return is_inet(s) || s->chankind == HB_CHAN_UNIX || s->chankind == HB_CHAN_SOCKET;
+}
+
+static u64 key3(u64 kind, u64 a, u64 b)
+{
+	u64 k = hb_hash64(hb_hash64(a + kind * 0x9e3779b97f4a7c15ULL) ^ b);
+
+	return k ? k : 1;
+}
+
+u64 hb_wake__channel(const struct hb_timeline *tl, u32 thread, const struct hb_tl_sleep *s)
+{
+	u64 low = s->local < s->peer ? s->local : s->peer, high = s->local ^ s->peer ^ low;
+
+	switch (s->chankind) {
+	case HB_CHAN_NONE:
+	case HB_CHAN_TIMER:
+		return 0;
+	case HB_CHAN_FUTEX:
+		return key3(s->chankind, hb_timeline__thread(tl, thread)->pid, s->chan);
+	case HB_CHAN_TCP:
+	case HB_CHAN_UDP:
+		return s->local && s->peer ? key3(s->chankind, low, high) : key3(s->chankind, 0, s->chan);
+	case HB_CHAN_UNIX:
+		low = s->chan < s->peer ? s->chan : s->peer;
+		return s->peer ? key3(s->chankind, low, s->chan ^ s->peer ^ low)
+			       : key3(s->chankind, 0, s->chan);
+	default:
+		return s->chan ? key3(s->chankind, 0, s->chan) : 0;
+	}
+}
+
+/* One end of a socket; 0: not known. */
+static u64 end_key(const struct hb_tl_sleep *s, bool other)
+{
+	if (is_inet(s))
+		return !s->local || !s->peer ? 0
+		       : other		     ? key3(s->chankind, s->peer, s->local)
+					     : key3(s->chankind, s->local, s->peer);
+	if (s->chankind == HB_CHAN_UNIX && (other ? s->peer : s->chan))
+		return key3(s->chankind, other ? s->peer : s->chan, 0);
+	return 0;
+}
+
+u32 hb_wake__peer(const struct hb_wake *wk, u32 thread, const struct hb_tl_sleep *s)
+{
+	u64 key = end_key(s, true), at;
+
+	if (!key || !hb_map__get(wk->socket, key, &at) || at - 1 == thread)
+		return HB_NONE;
+	return (u32)(at - 1);
+}
+
+/* ---- typing ---- */
+
+static bool named(const struct hb_tl_sleep *s, u32 tid)
+{
+	return s->waker && s->waker != tid && (s->wctx == HB_WCTX_TASK || s->wctx == HB_WCTX_OWN_SEND);
+}
+
+static bool begins(const char *s, const char *with)
+{
+	return strncmp(s, with, strlen(with)) == 0;
+}
+
+/* Kernel threads act for hardware, or for a sender that they hide. */
+static enum hb_wake_by kernel_thread(const char *comm, const struct hb_tl_sleep *s)
+{
+	if (begins(comm, "ksoftirqd/") || begins(comm, "napi/"))
+		return is_socket(s) ? HB_WAKE_NET : HB_WAKE_UNKNOWN;
+	if (begins(comm, "irq/"))
+		return strstr(comm, "nvidia") || strstr(comm, "amdgpu") ? HB_WAKE_DEVICE : HB_WAKE_UNKNOWN;
+	if (begins(comm, "kworker/"))
+		return s->state == HB_TSTATE_DISK ? HB_WAKE_DISK : HB_WAKE_UNKNOWN;
+	return HB_WAKE_OUTSIDE;
+}
+
+static bool is_device_file(const char *path)
+{
+	return path && (begins(path, "/dev/nvidia") || begins(path, "/dev/kfd") || begins(path, "/dev/dri/"));
+}
+
+/* An interrupt ended it: what can only be by its kind of sleep. */
+static enum hb_wake_by by_interrupt(const struct hb_wake *wk, u32 pid, const struct hb_tl_sleep *s)
+{
+	const struct hb_window *w = hb_timeline__window(wk->tl);
+
+	switch (s->chankind) {
+	case HB_CHAN_TIMER:
+	case HB_CHAN_FUTEX: /* else only threads wake */
+		return HB_WAKE_TIMER;
+	case HB_CHAN_TCP:
+	case HB_CHAN_UDP:
+		return s->wctx == HB_WCTX_HARDIRQ ? HB_WAKE_TIMER : HB_WAKE_NET;
+	case HB_CHAN_EPOLL:
+		return s->wctx == HB_WCTX_SOFTIRQ   ? HB_WAKE_NET
+		       : s->wctx == HB_WCTX_HARDIRQ ? HB_WAKE_TIMER
+						    : HB_WAKE_UNKNOWN;
+	case HB_CHAN_FILE:
+		return is_device_file(hb_decode__fd(w, pid, s->a0, s->chan)) ? HB_WAKE_DEVICE : HB_WAKE_DISK;
+	default:
+		return s->state == HB_TSTATE_DISK ? HB_WAKE_DISK : HB_WAKE_UNKNOWN;
+	}
+}
+
+static void name_waker(struct hb_wake *wk, const struct hb_tl_sleep *s, struct hb_edge *e)
+{
+	struct hb_window *w = hb_timeline__window(wk->tl);
+
+	e->task = hb_window__task_by_tid(w, s->waker);
+	e->thread = hb_timeline__by_tid(wk->tl, s->waker);
+	if (e->thread != HB_NONE || (e->task && e->task->target))
+		e->by = HB_WAKE_THREAD;
+	else
+		e->by = e->task ? kernel_thread(hb_decode__comm(w, e->task), s) : HB_WAKE_OUTSIDE;
+	if (e->by != HB_WAKE_THREAD && e->by != HB_WAKE_OUTSIDE)
+		e->task = NULL;
+}
+
+static bool by_irq(const struct hb_tl_sleep *s)
+{
+	return s->wctx == HB_WCTX_SOFTIRQ || s->wctx == HB_WCTX_HARDIRQ || s->wctx == HB_WCTX_IDLE;
+}
+
+static void type_edge(struct hb_wake *wk, u32 thread, const struct hb_tl_sleep *s, struct hb_edge *e)
+{
+	const struct hb_tl_thread *t = hb_timeline__thread(wk->tl, thread);
+	bool open = (s->flags & HB_OFFCPU_OPEN) && !s->ready;
+
+	if (s->state == HB_TSTATE_RUNNING)
+		e->by = HB_WAKE_PREEMPTED;
+	else if (open)
+		e->by = HB_WAKE_OPEN;
+	else if (s->state == HB_TSTATE_STOPPED || s->state == HB_TSTATE_TRACED)
+		e->by = HB_WAKE_STOPPED;
+	else if (named(s, t->task->tid))
+		name_waker(wk, s, e);
+	else if (by_irq(s) || s->chankind == HB_CHAN_TIMER)
+		e->by = by_interrupt(wk, t->pid, s);
+	else if (s->state == HB_TSTATE_DISK)
+		e->by = HB_WAKE_DISK;
+}
+
+/* Data that an interrupt delivered were sent by somebody: on this machine by who is at the socket's other
+ * end. */
+static void guess_sender(struct hb_wake *wk, u32 thread, const struct hb_tl_sleep *s, struct hb_edge *e)
+{
+	u32 peer;
+
+	if (!is_socket(s) || (e->by != HB_WAKE_NET && e->by != HB_WAKE_UNKNOWN))
+		return;
+	peer = hb_wake__peer(wk, thread, s);
+	if (peer == HB_NONE)
+		return;
+	e->by = HB_WAKE_THREAD;
+	e->thread = peer;
+	e->task = hb_timeline__thread(wk->tl, peer)->task;
+	e->guessed = true;
+}
+
+/* ---- building ---- */
+
+static int note_socket(struct hb_wake *wk, u64 key, u32 thread)
+{
+	bool fresh;
+	u64 *at = key ? hb_map__slot(wk->socket, key, &fresh) : NULL;
+
+	if (at && fresh)
+		*at = thread + 1;
+	return key && !at ? -1 : 0;
+}
+
+/* Who sleeps on a socket has that end of it; who woke a sleeper by a send has the other. */
+static int type_all(struct hb_wake *wk, u32 thread)
+{
+	struct thread *t = &wk->thread[thread];
+	const struct hb_tl_sleep *s = hb_timeline__sleeps(wk->tl, thread, &t->n);
+	int err = 0;
+
+	t->edge = calloc(t->n + 1, sizeof(*t->edge));
+	if (!t->edge)
+		return -1;
+	for (u32 i = 0; i < t->n && !err; i++) {
+		struct hb_edge *e = &t->edge[i];
+
+		e->at = s[i].at.end - s[i].ready;
+		e->thread = HB_NONE;
+		e->last = i;
+		type_edge(wk, thread, &s[i], e);
+		if (is_socket(&s[i]))
+			err = note_socket(wk, end_key(&s[i], false), thread);
+		if (!err && is_socket(&s[i]) && e->by == HB_WAKE_THREAD && e->thread != HB_NONE)
+			err = note_socket(wk, end_key(&s[i], true), e->thread);
+	}
+	return err;
+}
+
+static void guess_all(struct hb_wake *wk, u32 thread)
+{
+	struct thread *t = &wk->thread[thread];
+	const struct hb_tl_sleep *s = hb_timeline__sleeps(wk->tl, thread, &t->n);
+
+	for (u32 i = 0; i < t->n; i++) {
+		guess_sender(wk, thread, &s[i], &t->edge[i]);
+		if (t->edge[i].thread != HB_NONE)
+			wk->thread[t->edge[i].thread].n_woke++;
+	}
+}
+
+static int cmp_u64(const void *a, const void *b)
+{
+	u64 x = *(const u64 *)a, y = *(const u64 *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static int collect_woken(struct hb_wake *wk)
+{
+	for (u32 i = 0; i < wk->n; i++) {
+		wk->thread[i].woke = calloc(wk->thread[i].n_woke + 1, sizeof(u64));
+		if (!wk->thread[i].woke)
+			return -1;
+		wk->thread[i].n_woke = 0;
+	}
+	for (u32 i = 0; i < wk->n; i++)
+		for (u32 k = 0; k < wk->thread[i].n; k++) {
+			const struct hb_edge *e = &wk->thread[i].edge[k];
+			struct thread *by = e->thread == HB_NONE ? NULL : &wk->thread[e->thread];
+
+			if (by)
+				by->woke[by->n_woke++] = e->at;
+		}
+	for (u32 i = 0; i < wk->n; i++)
+		qsort(wk->thread[i].woke, wk->thread[i].n_woke, sizeof(u64), cmp_u64);
+	return 0;
+}
+
+static bool woke_in(const struct thread *t, u64 begin, u64 end)
+{
+	u32 lo = 0, hi = t->n_woke;
+
+	while (lo < hi) {
+		u32 mid = lo + (hi - lo) / 2;
+
+		if (t->woke[mid] < begin)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < t->n_woke && t->woke[lo] < end;
+}
+
+static bool called_in(const struct hb_wake *wk, u32 thread, u64 begin, u64 end)
+{
+	u32 n, i = hb_timeline__from(wk->tl, thread, HB_TL_CALL, begin);
+	const struct hb_tl_call *c = hb_timeline__calls(wk->tl, thread, &n);
+
+	return i < n && c[i].at.begin < end;
+}
+
+/* Woken, the condition false, asleep again: in the same call on the same thing, nobody woken, nothing called.
+ */
+static bool is_false(const struct hb_wake *wk, u32 thread, const struct hb_tl_sleep *a,
+		     const struct hb_tl_sleep *b)
+{
+	u64 from = a->at.end, to = b->at.begin;
+
+	return a->sysno != HB_SYSNO_NONE && a->sysno == b->sysno && a->chankind == b->chankind &&
+	       a->chan == b->chan && a->a0 == b->a0 && a->chankind != HB_CHAN_TIMER &&
+	       a->state != HB_TSTATE_RUNNING && b->state != HB_TSTATE_RUNNING && to >= from &&
+	       to - from <= FALSE_GAP_NS && !woke_in(&wk->thread[thread], from, to) &&
+	       !called_in(wk, thread, from, to);
+}
+
+static void join_false(struct hb_wake *wk, u32 thread)
+{
+	struct thread *t = &wk->thread[thread];
+	const struct hb_tl_sleep *s = hb_timeline__sleeps(wk->tl, thread, &t->n);
+
+	for (u32 i = t->n; i-- > 0;) {
+		struct hb_edge *e = &t->edge[i];
+
+		e->falsely = i + 1 < t->n && is_false(wk, thread, &s[i], &s[i + 1]);
+		e->last = e->falsely ? t->edge[i + 1].last : i;
+	}
+}
+
+struct hint { /* where the last look-up ended: the next one is mostly of the same waker, a little later */
+	u32 thread, sleep;
+};
+
+/* Index of the last sleep of a thread that ended by `t`; HB_NONE. */
+static u32 last_sleep(const struct hb_wake *wk, u32 thread, u64 t, struct hint *h)
+{
+	u32 n, i;
+	const struct hb_tl_sleep *s = hb_timeline__sleeps(wk->tl, thread, &n);
+
+	if (h->thread == thread && s[h->sleep].at.end <= t) {
+		for (i = h->sleep; i + 1 < n && i < h->sleep + 8 && s[i + 1].at.begin < t; i++)
+			;
+		if (i + 1 == n || s[i + 1].at.begin >= t)
+			goto found;
+	}
+	i = hb_timeline__from(wk->tl, thread, HB_TL_SLEEP, t);
+	if (!i--)
+		return HB_NONE;
+found:
+	if (s[i].at.end > t)
+		return HB_NONE;
+	*h = (struct hint){.thread = thread, .sleep = i};
+	return i;
+}
+
+static bool is_message(const struct hb_tl_sleep *s)
+{
+	return is_socket(s) || s->chankind == HB_CHAN_EPOLL || s->chankind == HB_CHAN_EVENTFD ||
+	       s->chankind == HB_CHAN_PIPE;
+}
+
+/* An I/O thread sleeps on messages, and stands between a thread of its process and the other side. */
+static bool is_relay(const struct hb_wake *wk, u32 thread, const struct hb_edge *e, struct hint *h)
+{
+	const struct hb_timeline *tl = wk->tl;
+	u32 n, at = e->thread == HB_NONE ? HB_NONE : last_sleep(wk, e->thread, e->at, h);
+	const struct hb_tl_sleep *s;
+	const struct hb_edge *in;
+	u32 pid;
+
+	if (at == HB_NONE)
+		return false;
+	s = &hb_timeline__sleeps(tl, e->thread, &n)[at];
+	in = &wk->thread[e->thread].edge[at];
+	pid = hb_timeline__thread(tl, e->thread)->pid;
+	return is_message(s) && in->by == HB_WAKE_THREAD && in->thread != HB_NONE && in->thread != thread &&
+	       e->at - in->at <= RELAY_NS &&
+	       (pid == hb_timeline__thread(tl, thread)->pid ||
+		pid == hb_timeline__thread(tl, in->thread)->pid) &&
+	       !called_in(wk, e->thread, s->at.end, e->at);
+}
+
+static void mark_relays(struct hb_wake *wk, u32 thread)
+{
+	struct thread *t = &wk->thread[thread];
+	struct hint h = {.thread = HB_NONE};
+
+	for (u32 i = 0; i < t->n; i++)
+		t->edge[i].relay = t->edge[i].by == HB_WAKE_THREAD && is_relay(wk, thread, &t->edge[i], &h);
+}
+
+struct hb_wake *hb_wake__build(const struct hb_timeline *tl, struct hb_error *e)
+{
+	struct hb_wake *wk = calloc(1, sizeof(*wk));
+	int err = !wk;
+
+	if (wk) {
+		wk->tl = tl;
+		wk->n = hb_timeline__threads(tl);
+		wk->thread = calloc(wk->n + 1, sizeof(*wk->thread));
+		wk->socket = hb_map__new();
+		err = !wk->thread || !wk->socket;
+	}
+	for (u32 i = 0; !err && i < wk->n; i++)
+		err = type_all(wk, i);
+	for (u32 i = 0; !err && i < wk->n; i++)
+		guess_all(wk, i);
+	if (!err)
+		err = collect_woken(wk);
+	if (err) {
+		hb_error__nomem(e, "wake edges");
+		hb_wake__free(wk);
+		return NULL;
+	}
+	for (u32 i = 0; i < wk->n; i++)
+		join_false(wk, i);
+	for (u32 i = 0; i < wk->n; i++)
+		mark_relays(wk, i);
+	return wk;
+}
+
+void hb_wake__free(struct hb_wake *wk)
+{
+	if (!wk)
+		return;
+	for (u32 i = 0; wk->thread && i < wk->n; i++) {
+		free(wk->thread[i].edge);
+		free(wk->thread[i].woke);
+	}
+	free(wk->thread);
+	hb_map__free(wk->socket);
+	free(wk);
+}
+
+u64 hb_wake__memory(const struct hb_wake *wk)
+{
+	u64 bytes = sizeof(*wk) + hb_map__size(wk->socket) * 32;
+
+	for (u32 i = 0; i < wk->n; i++)
+		bytes += sizeof(*wk->thread) + wk->thread[i].n * sizeof(struct hb_edge) +
+			 wk->thread[i].n_woke * sizeof(u64);
+	return bytes;
+}
+
+const struct hb_timeline *hb_wake__timeline(const struct hb_wake *wk)
+{
+	return wk->tl;
+}
+
+const struct hb_edge *hb_wake__edges(const struct hb_wake *wk, u32 thread, u32 *n)
+{
+	*n = wk->thread[thread].n;
+	return wk->thread[thread].edge;
+}

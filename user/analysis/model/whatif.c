@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A stretch replayed with some intervals shorter. Each thread's old times are mapped to new ones by points;
+ * between two of them it runs as long as it did. A sleep that a thread ended ends when that one comes to the
+ * waking; any other takes as long as it did. A wait for the device ends when the device has done what it was
+ * given, counted from one submission.
+ */
+#include "analysis/model/path_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/model/order.h"
+
+struct point {
+	u64 was, is;
+};
+
+struct mapped { /* a thread that has part */
+	struct point *point;
+	u32 n, cap;
+	u32 shrink, n_shrink; /* its intervals */
+	bool in;
+};
+
+enum anchor { ANCHOR_FIRST, ANCHOR_LAST, ANCHOR_LIKELY };
+
+struct event { /* something that ends: a sleep or a wait for the device */
+	u32 thread, index;
+	bool call;
+};
+
+struct replay {
+	const struct hb_path *p;
+	const struct hb_shrink *shrink;
+	u64 begin, end;
+	struct mapped *thread;
+	u32 *list, n_list; /* threads that have part */
+	struct event *event;
+	struct hb_order *order;
+	u32 n, cap;
+	enum anchor anchor;
+};
+
+/* ---- who has part ---- */
+
+static void take_part(struct replay *x, u32 thread)
+{
+	if (x->thread[thread].in)
+		return;
+	x->thread[thread].in = true;
+	x->list[x->n_list++] = thread;
+}
+
+static int add_event(struct replay *x, u64 at, struct event e)
+{
+	if (x->n == x->cap) {
+		u32 cap = x->cap * 2 + 64;
+		struct event *p = realloc(x->event, cap * sizeof(*p));
+		struct hb_order *o;
+
+		if (!p)
+			return -ENOMEM;
+		x->event = p;
+		o = realloc(x->order, cap * sizeof(*o));
+		if (!o)
+			return -ENOMEM;
+		x->order = o;
+		x->cap = cap;
+	}
+	x->event[x->n] = e;
+	x->order[x->n] = (struct hb_order){.key = at, .item = x->n};
+	x->n++;
+	return 0;
+}
+
+static u32 waiting_call(const struct replay *x, u32 thread, u64 t)
+{
+	u32 n, i = hb_timeline__at(x->p->tl, thread, HB_TL_CALL, t);
+	const struct hb_tl_call *c = hb_timeline__calls(x->p->tl, thread, &n);
+
+	while (i != HB_NONE && !hb_call__waited(&c[i]))
+		i = c[i].at.outer;
+	return i;
+}
+
+/* Its sleeps and waits that end inside, and those who end them. */
+static int add_thread(struct replay *x, u32 thread)
+{
+	u32 n, i = hb_timeline__at(x->p->tl, thread, HB_TL_SLEEP, x->begin);
+	const struct hb_tl_sleep *s = hb_timeline__sleeps(x->p->tl, thread, &n);
+	const struct hb_edge *e = hb_wake__edges(x->p->wk, thread, &n);
+	const struct hb_tl_call *c;
+	int err = 0;
+
+	i = i == HB_NONE ? hb_timeline__from(x->p->tl, thread, HB_TL_SLEEP, x->begin) : i;
+	for (; i < n && s[i].at.begin < x->end && !err; i++) {
+		if (s[i].at.end > x->end || waiting_call(x, thread, s[i].at.begin) != HB_NONE)
+			continue;
+		err = add_event(x, s[i].at.end, (struct event){.thread = thread, .index = i});
+		if (e[i].by == HB_WAKE_THREAD && e[i].thread != HB_NONE)
+			take_part(x, e[i].thread);
+	}
+	c = hb_timeline__calls(x->p->tl, thread, &n);
+	i = hb_timeline__from(x->p->tl, thread, HB_TL_CALL, x->begin);
+	for (; i < n && c[i].at.begin < x->end && !err; i++)
+		if (hb_call__waited(&c[i]) && c[i].at.end <= x->end)
+			err = add_event(x, c[i].at.end,
+					(struct event){.thread = thread, .index = i, .call = true});
+	return err;
+}
+
+/* ---- mapping ---- */
+
+static int add_point(struct mapped *m, u64 was, u64 is)
+{
+	if (m->n == m->cap) {
+		u32 cap = m->cap * 2 + 16;
+		struct point *p = realloc(m->point, cap * sizeof(*p));
+
+		if (!p)
+			return -ENOMEM;
+		m->point = p;
+		m->cap = cap;
+	}
+	m->point[m->n++] = (struct point){.was = was, .is = is};
+	return 0;
+}
+
+/* The first interval of this thread that ends after t: they are in order, without overlap. */
+static u32 shrink_after(const struct replay *x, const struct mapped *m, u64 t)
+{
+	u32 lo = m->shrink, hi = m->shrink + m->n_shrink;
+
+	while (lo < hi) {
+		u32 mid = lo + (hi - lo) / 2;
+
+		if (x->shrink[mid].end <= t)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* How much shorter [a, b) of this thread is. */
+static u64 saved(const struct replay *x, const struct mapped *m, u64 a, u64 b)
+{
+	u32 end = m->shrink + m->n_shrink;
+	u64 ns = 0;
+
+	for (u32 i = shrink_after(x, m, a); i < end && x->shrink[i].begin < b; i++) {
+		const struct hb_shrink *s = &x->shrink[i];
+		u64 in = hb_overlap(s->begin, s->end, a, b);
+
+		ns += in - in / 1000 * s->keep - in % 1000 * s->keep / 1000;
+	}
+	return ns;
+}
+
+/* New time of an old one: from the last point by then the thread runs. */
+static u64 map(const struct replay *x, u32 thread, u64 t)
+{
+	const struct mapped *m = &x->thread[thread];
+	u32 lo = 0, hi = m->n;
+
+	while (lo < hi) {
+		u32 mid = lo + (hi - lo) / 2;
+
+		if (m->point[mid].was <= t)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (!lo)
+		return t; /* before all of it */
+	return m->point[lo - 1].is + (t - m->point[lo - 1].was) - saved(x, m, m->point[lo - 1].was, t);
+}
+
+static u64 later(u64 a, u64 b)
+{
+	return a > b ? a : b;
+}
+
+static int sleep_ends(struct replay *x, u32 thread, u32 at)
+{
+	u32 n;
+	const struct hb_tl_sleep *s = &hb_timeline__sleeps(x->p->tl, thread, &n)[at];
+	const struct hb_edge *e = &hb_wake__edges(x->p->wk, thread, &n)[at];
+	struct mapped *m = &x->thread[thread];
+	u64 from = later(s->at.begin, x->begin), less = saved(x, m, from, s->at.end),
+	    is = map(x, thread, from);
+	u64 ends = is + (s->at.end - from) - less;
+
+	if (!less && e->by == HB_WAKE_THREAD && e->thread != HB_NONE && e->at >= from) {
+		u64 woken = map(x, e->thread, e->at);
+
+		ends = woken <= is && e->at > from ? is : later(woken, is) + s->ready;
+	}
+	if (add_point(m, from, is))
+		return -ENOMEM;
+	return add_point(m, s->at.end, ends);
+}
+
+/* The submission from which the device's time counts: the first since it was idle, or the last one. */
+static u64 submission(const struct replay *x, u32 thread, const struct hb_tl_call *wait, bool last)
+{
+	u32 pid = hb_timeline__thread(x->p->tl, thread)->pid, n;
+	u32 i = hb_busy__at(x->p->busy, pid, wait->at.begin);
+	const struct hb_busy_span *b = hb_busy__spans(x->p->busy, pid, &n);
+	const struct hb_tl_call *c;
+
+	if (!last) {
+		while (i != HB_NONE && i > 0 && i < n && b[i - 1].state != HB_BUSY_IDLE)
+			i--;
+		return i == HB_NONE || i >= n ? x->begin : later(b[i].begin, x->begin);
+	}
+	c = hb_timeline__calls(x->p->tl, thread, &n);
+	i = hb_timeline__from(x->p->tl, thread, HB_TL_CALL, wait->at.begin);
+	while (i-- > 0 && c[i].at.begin >= x->begin)
+		if (hb_call__is_work(&c[i]))
+			return c[i].at.begin;
+	return x->begin;
+}
+
+static bool likely_starved(const struct replay *x, u32 thread, const struct hb_tl_call *wait)
+{
+	u32 pid = hb_timeline__thread(x->p->tl, thread)->pid;
+	u64 from = submission(x, thread, wait, false);
+
+	return hb_busy__idle_in(x->p->busy, pid, from, wait->at.begin).likely > (wait->at.begin - from) / 2;
+}
+
+static int wait_ends(struct replay *x, u32 thread, u32 at)
+{
+	u32 n;
+	const struct hb_tl_call *c = &hb_timeline__calls(x->p->tl, thread, &n)[at];
+	bool last = x->anchor == ANCHOR_LAST || (x->anchor == ANCHOR_LIKELY && likely_starved(x, thread, c));
+	u64 given = submission(x, thread, c, last), is = map(x, thread, c->at.begin);
+	u64 less = saved(x, &x->thread[thread], c->at.begin, c->at.end);
+	u64 done = hb_call__done(x->p->tl, thread, at, NULL);
+	u64 ends = later(is, map(x, thread, given) + (done - given)) + (c->at.end - done);
+
+	if (less)
+		ends = is + (c->at.end - c->at.begin) - less;
+	if (add_point(&x->thread[thread], c->at.begin, is))
+		return -ENOMEM;
+	return add_point(&x->thread[thread], c->at.end, ends);
+}
+
+static int replay(struct replay *x, u32 thread, enum anchor anchor, u64 *gain)
+{
+	u64 is;
+	int err = 0;
+
+	x->anchor = anchor;
+	for (u32 i = 0; i < x->n_list; i++) {
+		x->thread[x->list[i]].n = 0;
+		err |= add_point(&x->thread[x->list[i]], x->begin, x->begin);
+	}
+	for (u32 i = 0; i < x->n && !err; i++) {
+		const struct event *e = &x->event[x->order[i].item];
+
+		err = e->call ? wait_ends(x, e->thread, e->index) : sleep_ends(x, e->thread, e->index);
+	}
+	is = err ? x->end : map(x, thread, x->end);
+	*gain = is < x->end ? x->end - is : 0;
+	return err ? -ENOMEM : 0;
+}
+
+static void find_shrinks(struct replay *x, u32 n)
+{
+	u32 threads = hb_timeline__threads(x->p->tl);
+
+	for (u32 i = 0; i < n; i++) {
+		struct mapped *m = x->shrink[i].thread < threads ? &x->thread[x->shrink[i].thread] : NULL;
+
+		if (m && !m->n_shrink++)
+			m->shrink = i;
+	}
+}
+
+static int prepare(struct replay *x, u32 thread, u32 n)
+{
+	u32 threads = hb_timeline__threads(x->p->tl);
+	int err = 0;
+
+	x->thread = calloc(threads + 1, sizeof(*x->thread));
+	x->list = malloc((threads + 1) * sizeof(*x->list));
+	if (!x->thread || !x->list)
+		return -ENOMEM;
+	find_shrinks(x, n);
+	take_part(x, thread);
+	for (u32 i = 0; i < x->n_list && !err; i++)
+		err = add_thread(x, x->list[i]);
+	return err ? err : hb_order__sort(x->order, x->n);
+}
+
+int hb_path__what_if(const struct hb_path *p, u32 thread, u64 begin, u64 end, const struct hb_shrink *x,
+		     u32 n, struct hb_range *gain)
+{
+	struct replay r = {.p = p, .shrink = x, .begin = begin, .end = end};
+	struct hb_range g = {0};
+	int err = end > begin ? prepare(&r, thread, n) : 0;
+
+	if (!err && end > begin)
+		err = replay(&r, thread, ANCHOR_FIRST, &g.min);
+	if (!err && end > begin)
+		err = replay(&r, thread, ANCHOR_LAST, &g.max);
+	if (!err && end > begin)
+		err = replay(&r, thread, ANCHOR_LIKELY, &g.likely);
+	for (u32 i = 0; i < r.n_list; i++)
+		free(r.thread[r.list[i]].point);
+	free(r.thread);
+	free(r.list);
+	free(r.event);
+	free(r.order);
+	if (err)
+		return err;
+	/* The two ways of counting differ by wait, so the middle one may lie outside of both. */
+	gain->min = g.min < g.max ? g.min : g.max;
+	gain->max = later(g.min, g.max);
+	gain->likely = g.likely < gain->min ? gain->min : g.likely > gain->max ? gain->max : g.likely;
+	return 0;
+}

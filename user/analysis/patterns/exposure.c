@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "analysis/patterns/exposure.h"
+
+#include <stdlib.h>
+
+struct hb_exposure {
+	struct hb_sets *thread; /* by index of the timeline */
+	u32 n;
+};
+
+static const struct hb_sets nothing;
+
+void hb_sets__join(struct hb_sets *s)
+{
+	hb_ivs__join(&s->sure);
+	hb_ivs__join(&s->likely);
+	hb_ivs__join(&s->maybe);
+}
+
+void hb_sets__free(struct hb_sets *s)
+{
+	hb_ivs__free(&s->sure);
+	hb_ivs__free(&s->likely);
+	hb_ivs__free(&s->maybe);
+}
+
+bool hb_sets__oom(const struct hb_sets *s)
+{
+	return s->sure.oom || s->likely.oom || s->maybe.oom;
+}
+
+/* What is known of a process's device, as sets. */
+static void idle_of(const struct hb_scene *s, u32 pid, struct hb_sets *out)
+{
+	u32 n;
+	const struct hb_busy_span *b = hb_busy__spans(s->busy, pid, &n);
+
+	for (u32 i = 0; i < n; i++) {
+		if (b[i].state == HB_BUSY_BUSY)
+			continue;
+		hb_ivs__add(&out->maybe, b[i].begin, b[i].end);
+		if (b[i].state == HB_BUSY_IDLE)
+			hb_ivs__add(&out->sure, b[i].begin, b[i].end);
+		if (b[i].likely == HB_BUSY_IDLE)
+			hb_ivs__add(&out->likely, b[i].begin, b[i].end);
+	}
+	hb_sets__join(out);
+}
+
+static void add_all(const struct hb_ivs *from, struct hb_ivs *to)
+{
+	for (size_t i = 0; i < from->n; i++)
+		hb_ivs__add(to, from->v[i].begin, from->v[i].end);
+}
+
+/* Threads in whose sleeps the path is: it left each of them for its waker. */
+struct waiters {
+	struct {
+		u32 thread;
+		u64 begin; /* of the sleep */
+	} v[16];
+	u32 n;
+};
+
+/* The path, followed backwards, comes to this segment. */
+static void come_to(struct waiters *w, const struct hb_scene *s, const struct hb_seg *g)
+{
+	u32 n, to = 0;
+
+	if (g->via_thread == HB_NONE) /* the dispatch thread itself */
+		w->n = 0;
+	for (u32 i = 0; i < w->n; i++)
+		if (w->v[i].begin < g->end && w->v[i].thread != g->thread)
+			w->v[to++] = w->v[i];
+	w->n = to;
+	if (g->via_thread == HB_NONE || g->via_thread == g->thread || w->n == sizeof(w->v) / sizeof(*w->v))
+		return;
+	for (u32 i = 0; i < w->n; i++)
+		if (w->v[i].thread == g->via_thread)
+			return;
+	w->v[w->n].thread = g->via_thread;
+	w->v[w->n].begin = hb_timeline__sleeps(s->tl, g->via_thread, &n)[g->via].at.begin;
+	w->n++;
+}
+
+static void add_idle(struct hb_exposure *x, u32 thread, const struct hb_sets *own, const struct hb_sets *idle,
+		     const struct hb_seg *g)
+{
+	struct hb_sets *t = thread < x->n ? &x->thread[thread] : NULL;
+
+	if (!t || t == own)
+		return;
+	hb_ivs__cut(&idle->sure, g->begin, g->end, &t->sure);
+	hb_ivs__cut(&idle->likely, g->begin, g->end, &t->likely);
+	hb_ivs__cut(&idle->maybe, g->begin, g->end, &t->maybe);
+}
+
+/* Its dispatch thread answers for all idle time; the others for what of it they lie on the path in, or sleep
+ * in while the path leads through their wakers. */
+static void blame(struct hb_exposure *x, const struct hb_scene *s, const struct hb_series *p)
+{
+	struct hb_sets idle = {0}, *own = p->dispatch < x->n ? &x->thread[p->dispatch] : NULL;
+	struct waiters w = {.n = 0};
+	u32 n;
+	const struct hb_seg *g = hb_path__segs(s->path, p->pid, &n);
+
+	idle_of(s, p->pid, &idle);
+	if (own) {
+		add_all(&idle.sure, &own->sure);
+		add_all(&idle.likely, &own->likely);
+		add_all(&idle.maybe, &own->maybe);
+		own->maybe.oom |= hb_sets__oom(&idle);
+	}
+	for (u32 i = n; i--;) {
+		come_to(&w, s, &g[i]);
+		add_idle(x, g[i].thread, own, &idle, &g[i]);
+		for (u32 k = 0; k < w.n; k++)
+			add_idle(x, w.v[k].thread, own, &idle, &g[i]);
+	}
+	hb_sets__free(&idle);
+}
+
+struct hb_exposure *hb_exposure__new(const struct hb_scene *s)
+{
+	struct hb_exposure *x = calloc(1, sizeof(*x));
+	bool oom = false;
+
+	if (!x)
+		return NULL;
+	x->n = hb_timeline__threads(s->tl);
+	x->thread = calloc(x->n + 1, sizeof(*x->thread));
+	if (!x->thread) {
+		free(x);
+		return NULL;
+	}
+	for (u32 i = 0; i < hb_steps__series(s->steps); i++)
+		blame(x, s, hb_steps__at(s->steps, i));
+	for (u32 i = 0; i < x->n; i++) {
+		hb_sets__join(&x->thread[i]);
+		oom |= hb_sets__oom(&x->thread[i]);
+	}
+	if (!oom)
+		return x;
+	hb_exposure__free(x);
+	return NULL;
+}
+
+void hb_exposure__free(struct hb_exposure *x)
+{
+	if (!x)
+		return;
+	for (u32 i = 0; i < x->n; i++)
+		hb_sets__free(&x->thread[i]);
+	free(x->thread);
+	free(x);
+}
+
+const struct hb_sets *hb_exposure__of(const struct hb_exposure *x, u32 thread)
+{
+	return thread < x->n ? &x->thread[thread] : &nothing;
+}

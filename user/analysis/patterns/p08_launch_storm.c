@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Many small kernels, each launched by itself: the launches take longer than the kernels. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "analysis/patterns/pattern.h"
+#include "base/text.h"
+
+enum { LAUNCHES, EAGER, SHORT, TINY, GAPS, LAUNCHING, WAITING };
+
+static const struct hb_param params[] = {
+    [LAUNCHES] = {"launches", HB_UNIT_COUNT, 50, "launches in the median step (without steps: in all)"},
+    [EAGER] = {"eager_share", HB_UNIT_SHARE, 900000, "of the steps without a graph"},
+    [SHORT] = {"short_share", HB_UNIT_SHARE, 500000,
+	       "of the kernels that are shorter than their own launch call"},
+    [TINY] = {"tiny_share", HB_UNIT_SHARE, 700000,
+	      "or of those below 10 us, when the median kernel is no longer than the median launch call"},
+    [GAPS] = {"gap_share", HB_UNIT_SHARE, 150000, "gaps of 5 us and more, as a part of the device's time"},
+    [LAUNCHING] = {"launching_share", HB_UNIT_SHARE, 500000,
+		   "without device records: from the first to the last launch, as a part of the steps"},
+    [WAITING] = {"waiting_share", HB_UNIT_SHARE, 200000,
+		 "without device records: waits for the device, as a part of the steps, at most: it is done "
+		 "as soon as "
+		 "the last launch is"},
+    {0},
+};
+
+/* Launches of the median step and the share of steps without a graph. `all`: where there are no steps. */
+static int of_steps(const struct hb_series *p, u64 all, bool graphs, u64 *launches, u64 *eager)
+{
+	u64 *v;
+	u32 without = 0;
+
+	*launches = all;
+	*eager = graphs ? 0 : 1000000;
+	if (!p || !p->n)
+		return 0;
+	v = calloc(p->n, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	for (u32 i = 0; i < p->n; i++) {
+		v[i] = p->step[i].launches;
+		without += !p->step[i].graphs;
+	}
+	*launches = hb_dist__median(v, p->n);
+	*eager = hb_share(without, p->n);
+	free(v);
+	return 0;
+}
+
+/* ---- with device records ---- */
+
+/* Median kernel and median launch call, of kernels that are alone in theirs. */
+static int medians(const struct hb_scene *s, const struct hb_device *v, u64 *kernel, u64 *call, bool *graphs)
+{
+	u64 *k = calloc(v->n_ops + 1, sizeof(*k)), *c = calloc(v->n_ops + 1, sizeof(*c));
+	u32 n = 0;
+
+	*graphs = false;
+	for (u32 i = 0; k && c && i < v->n_ops; i++) {
+		const struct hb_launch *a = hb_devices__launch_of(s->dev, &v->op[i]);
+
+		if (v->op[i].kind != HB_DEVKIND_KERNEL || !a)
+			continue;
+		*graphs |= a->ops > 1;
+		if (a->ops != 1 || !a->timed)
+			continue;
+		k[n] = v->op[i].end - v->op[i].begin;
+		c[n++] = a->end - a->begin;
+	}
+	*kernel = k && c ? hb_dist__median(k, n) : 0;
+	*call = k && c ? hb_dist__median(c, n) : 0;
+	free(k);
+	free(c);
+	return k && c ? 0 : -ENOMEM;
+}
+
+static int add_gaps(struct hb_draft *d, const struct hb_scene *s, const struct hb_device *v)
+{
+	int err = 0;
+
+	for (u32 i = 0; i < v->n_gaps && !err; i++) {
+		const struct hb_gap *g = &v->gap[i];
+		const struct hb_launch *k =
+		    g->next < v->n_ops ? hb_devices__launch_of(s->dev, &v->op[g->next]) : NULL;
+		const struct hb_task *t = k ? hb_window__task(s->w, k->task) : NULL;
+		struct hb_case c = {.begin = g->begin,
+				    .end = g->host_end,
+				    .thread = t ? hb_timeline__by_tid(s->tl, t->tid) : HB_NONE,
+				    .stack = k ? k->stack : 0};
+
+		if (g->cause == HB_GAP_HOST && c.end > c.begin)
+			err = hb_draft__add_idle(d, &c, v->host_idle, v->host_idle);
+	}
+	return err;
+}
+
+static int by_device(struct hb_look *l, const struct hb_device *v)
+{
+	u64 launches, eager, kernel, call, gaps = 0;
+	bool graphs;
+	struct hb_draft *d;
+	char a[32], b[32];
+
+	if (medians(l->s, v, &kernel, &call, &graphs) ||
+	    of_steps(hb_steps__of_pid(l->s->steps, v->pid), v->launches, graphs, &launches, &eager))
+		return -ENOMEM;
+	for (u32 i = HB_GAP_MICRO; i <= HB_GAP_MACRO; i++)
+		gaps += v->gaps[i].ns - v->gaps[i].missing_ns;
+	hb_look__subject(l);
+	if (!hb_look__at_least(l, LAUNCHES, launches) || !hb_look__at_least(l, EAGER, eager) ||
+	    !hb_look__at_least(l, GAPS, hb_share(gaps, v->end - v->begin)))
+		return 0;
+	if (hb_share(v->eager_short, v->eager) < hb_look__param(l, SHORT) && kernel <= call
+		? !hb_look__at_least(l, TINY, hb_share(v->kernels_10us, v->kernels))
+		: !hb_look__at_least(l, SHORT, hb_share(v->eager_short, v->eager)))
+		return 0;
+	d = hb_look__find(l, "%llu launches a step, no graph; the median kernel takes %s, its launch %s",
+			  (unsigned long long)launches, hb_text__ns(a, sizeof(a), kernel),
+			  hb_text__ns(b, sizeof(b), call));
+	if (!d)
+		return -ENOMEM;
+	hb_draft__pid(d, v->pid);
+	hb_draft__device(d, v->index);
+	return add_gaps(d, l->s, v);
+}
+
+/* ---- without ---- */
+
+static bool has_device(const struct hb_scene *s, u32 pid)
+{
+	for (u32 i = 0; s->dev && i < hb_devices__count(s->dev); i++)
+		if (hb_devices__at(s->dev, i)->pid == pid)
+			return true;
+	return false;
+}
+
+static int by_host(struct hb_look *l, const struct hb_series *p)
+{
+	const struct hb_sets *idle = hb_scene__exposed(l->s, p->dispatch);
+	u64 launches, eager, launching = 0, waiting = 0;
+	struct hb_draft *d;
+	char who[64];
+	int err = 0;
+
+	if (!p->n || has_device(l->s, p->pid))
+		return 0;
+	if (of_steps(p, 0, false, &launches, &eager))
+		return -ENOMEM;
+	for (u32 i = 0; i < p->n; i++) {
+		launching += p->step[i].last_op - p->step[i].first_op;
+		waiting += p->step[i].wait_ns;
+	}
+	hb_look__subject(l);
+	if (!hb_look__at_least(l, LAUNCHES, launches) || !hb_look__at_least(l, EAGER, eager) ||
+	    !hb_look__at_least(l, LAUNCHING, hb_share(launching, p->sum)) ||
+	    !hb_look__at_most(l, WAITING, hb_share(waiting, p->sum)))
+		return 0;
+	d = hb_look__find(
+	    l,
+	    "%s makes %llu launches a step, no graph, and the device has done them as soon as the last one "
+	    "is made",
+	    hb_scene__thread_text(l->s, p->dispatch, who, sizeof(who)), (unsigned long long)launches);
+	if (!d)
+		return -ENOMEM;
+	hb_draft__pid(d, p->pid);
+	hb_draft__confidence(d, HB_CONFIDENCE_MEDIUM, "without device records");
+	for (u32 i = 0; i < p->n && !err; i++) {
+		struct hb_case c = {
+		    .begin = p->step[i].first_op, .end = p->step[i].last_op, .thread = p->dispatch};
+
+		/* Nobody waits at the end, so the device was waiting: when, is not known. */
+		if (c.end > c.begin)
+			err = hb_draft__add_idle(d, &c, &idle->sure, &idle->maybe);
+	}
+	return err;
+}
+
+static int detect(struct hb_look *l)
+{
+	int err = hb_look__devices(l, by_device);
+
+	return err ? err : hb_look__series(l, by_host);
+}
+
+HB_PATTERN(p08_launch_storm) = {
+    .id = "P08",
+    .layer = "dispatch",
+    .title = "launch storm without graphs",
+    .rank = HB_RANK_STRUCTURE,
+    .needs = HB_NEED_ACCEL,
+    .params = params,
+    .rule = "a step launches many kernels one by one, most of them shorter than their own launch, and the "
+	    "device idles in "
+	    "between. Without device records: the launching takes most of the step and nobody waits for the "
+	    "device at its end",
+    .fix = "capture a graph for each batch size, fuse kernels, programmatic dependent launch",
+    .ref = "vllm-project/vllm#1926; ggml-org/llama.cpp#6763; pegainfer-project/pegainfer#911",
+    .traps = "a prefill's long kernels need no graph; a decode that is bound by the device gains 3 %",
+    .settle = "the same batch with and without graphs",
+    .record = "timed=launch,graph",
+    .detect = detect,
+};

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* A thread on the way to the next launch could run and had no CPU. */
+#include "analysis/patterns/pattern.h"
+#include "base/text.h"
+
+enum { LEAST, P95, EXPOSED_SHARE };
+
+static const struct hb_param params[] = {
+    [LEAST] = {"least", HB_UNIT_NS, 100000, "shorter delays are what a wake-up costs anyway"},
+    [P95] = {"p95", HB_UNIT_NS, 200000,
+	     "95 of 100 delays of a thread on the way to a launch are shorter than this"},
+    [EXPOSED_SHARE] = {"exposed_share", HB_UNIT_SHARE, 20000, "what they exposed, as a part of the steps"},
+    {0},
+};
+
+struct sums {
+	struct hb_hist delay;
+	u64 exposed, preempted;
+};
+
+static int sum_up(const struct hb_scene *s, u32 t, u64 least, struct sums *sum)
+{
+	u32 n;
+	const struct hb_tl_sleep *z = hb_timeline__sleeps(s->tl, t, &n);
+
+	for (u32 i = 0; i < n; i++) {
+		if (!z[i].ready)
+			continue;
+		if (hb_hist__add(&sum->delay, z[i].ready))
+			return -1;
+		if (z[i].ready >= least)
+			sum->exposed += hb_scene__likely(s, t, z[i].at.end - z[i].ready, z[i].at.end);
+		sum->preempted += z[i].state == HB_TSTATE_RUNNING;
+	}
+	return 0;
+}
+
+static int add_cases(struct hb_draft *d, const struct hb_scene *s, u32 t, u64 least)
+{
+	u32 n;
+	const struct hb_tl_sleep *z = hb_timeline__sleeps(s->tl, t, &n);
+
+	for (u32 i = 0; i < n; i++) {
+		struct hb_case c = {.begin = z[i].at.end - z[i].ready,
+				    .end = z[i].at.end,
+				    .thread = t,
+				    .stack = z[i].at.stack};
+
+		if (z[i].ready && z[i].ready >= least && hb_draft__add(d, &c))
+			return -1;
+	}
+	return 0;
+}
+
+/* The first thread of a process opens the finding, the others add to it: their delays have one cause. */
+static int tell(struct hb_look *l, u32 t, const struct sums *sum, u64 p95, struct hb_draft **d)
+{
+	char who[64], text[32];
+
+	hb_text__ns(text, sizeof(text), p95);
+	hb_scene__thread_text(l->s, t, who, sizeof(who));
+	if (!*d) {
+		*d = hb_look__find(
+		    l,
+		    "%s waited for a CPU %llu times, 95 %% of them up to %s; %llu times it was taken "
+		    "off one",
+		    who, (unsigned long long)sum->delay.count, text, (unsigned long long)sum->preempted);
+		if (*d)
+			hb_draft__pid(*d, hb_timeline__thread(l->s->tl, t)->pid);
+	} else {
+		hb_draft__say(*d, "; %s %llu times, up to %s", who, (unsigned long long)sum->delay.count,
+			      text);
+	}
+	return *d ? add_cases(*d, l->s, t, hb_look__param(l, LEAST)) : -1;
+}
+
+static int look_at(struct hb_look *l, u32 t, struct hb_draft **d)
+{
+	const struct hb_tl_thread *th = hb_timeline__thread(l->s->tl, t);
+	struct sums sum = {0};
+	int err = sum_up(l->s, t, hb_look__param(l, LEAST), &sum);
+	u64 p95 = hb_hist__quantile(&sum.delay, 0.95);
+	u64 share = hb_share(sum.exposed, hb_scene__step_time(l->s, th->pid));
+
+	hb_look__subject(l);
+	if (!err && sum.delay.count && hb_look__either(l, EXPOSED_SHARE, share, P95, p95))
+		err = tell(l, t, &sum, p95, d);
+	hb_hist__free(&sum.delay);
+	return err;
+}
+
+static int of_process(struct hb_look *l, const struct hb_proc_stat *p)
+{
+	struct hb_draft *d = NULL;
+	int err = 0;
+
+	for (u32 t = hb_timeline__of_pid(l->s->tl, p->pid, HB_NONE); t != HB_NONE && !err;
+	     t = hb_timeline__of_pid(l->s->tl, p->pid, t))
+		if (hb_scene__leads(l->s, t))
+			err = look_at(l, t, &d);
+	return err;
+}
+
+static int detect(struct hb_look *l)
+{
+	return hb_look__procs(l, of_process);
+}
+
+HB_PATTERN(p30_run_queue) = {
+    .id = "P30",
+    .layer = "OS",
+    .title = "run-queue delay and preemption",
+    .rank = HB_RANK_OS,
+    .needs = HB_NEED_SLEEP | HB_NEED_ACCEL,
+    .params = params,
+    .rule = "a thread on the way to the next launch is ready to run and waits for a CPU: often long, or for "
+	    "so much of the "
+	    "steps that the device idles. Which task ran instead is not recorded",
+    .fix =
+	"pin or isolate the engine's threads, lower the priority of the others, give the container more CPUs",
+    .ref = "vllm-project/vllm-ascend#6569",
+    .traps = "SMT siblings share a core without showing here; a hypervisor that takes the CPU away looks the "
+	     "same (steal in "
+	     "/proc/stat); quota throttling is P29",
+    .settle = "pin the threads and compare (vllm-project/vllm#52777 gained nothing from affinity)",
+    .detect = detect,
+};

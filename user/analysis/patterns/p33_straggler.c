@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* One rank comes late to collectives, and the others' devices wait for it inside of them. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "analysis/patterns/pattern.h"
+#include "base/text.h"
+
+enum { COUNT, APART, WAIT_SHARE, LATE_SHARE };
+
+static const struct hb_param params[] = {
+    [COUNT] = {"count", HB_UNIT_COUNT, 20, "matched collectives, at least"},
+    [APART] = {"apart", HB_UNIT_NS, 100000, "ranks that come nearer to each other than this are not late"},
+    [WAIT_SHARE] =
+	{"wait_share", HB_UNIT_SHARE, 50000,
+	 "time in which a rank waits for its device while another has not called yet, of its steps"},
+    [LATE_SHARE] = {"late_share", HB_UNIT_SHARE, 500000,
+		    "of the late arrivals are one rank's: it is always the same, else they take turns"},
+    {0},
+};
+
+/* What a group's ranks do to each other. */
+struct skew {
+	struct hb_ivs wait; /* of rank `early`: it waits, and rank `late` has not called */
+	u32 early, late;
+	u32 times, of_late; /* arrivals that were late; of rank `late` */
+	u64 longest;
+};
+
+/* The times that a thread waits for its device. */
+static void waits_of(const struct hb_scene *s, u32 thread, struct hb_ivs *out)
+{
+	u32 n;
+	const struct hb_tl_call *c = hb_timeline__calls(s->tl, thread, &n);
+
+	for (u32 i = 0; i < n; i++)
+		if (hb_call__waited(&c[i]))
+			hb_ivs__add(out, c[i].at.begin, c[i].at.end);
+	hb_ivs__join(out);
+}
+
+/* The times between a rank's calls and those of whoever came last. */
+static void gaps_of(const struct hb_scene *s, const struct hb_coll_group *g, u32 r, u64 apart,
+		    struct hb_ivs *out)
+{
+	for (u32 i = 0; i < g->n; i++) {
+		const struct hb_tl_call *c = hb_coll__call(s->coll, g, i, r, NULL);
+
+		if (g->coll[i].last - c->at.begin >= apart)
+			hb_ivs__add(out, c->at.begin, g->coll[i].last);
+	}
+	hb_ivs__join(out);
+}
+
+static int find_late(const struct hb_coll_group *g, u64 apart, struct skew *x)
+{
+	u32 *times = calloc(g->n_ranks, sizeof(*times));
+
+	if (!times)
+		return -ENOMEM;
+	for (u32 i = 0; i < g->n; i++) {
+		u64 skew = g->coll[i].last - g->coll[i].first;
+
+		if (skew < apart)
+			continue;
+		times[g->coll[i].late]++;
+		x->times++;
+		x->longest = skew > x->longest ? skew : x->longest;
+	}
+	for (u32 r = 1; r < g->n_ranks; r++)
+		x->late = times[r] > times[x->late] ? r : x->late;
+	x->of_late = times[x->late];
+	free(times);
+	return 0;
+}
+
+static int measure(const struct hb_scene *s, const struct hb_coll_group *g, u64 apart, struct skew *x)
+{
+	int err = find_late(g, apart, x);
+
+	for (u32 r = 0; r < g->n_ranks && !err; r++) {
+		struct hb_ivs waits = {0}, gaps = {0}, both = {0};
+
+		if (r != x->late) {
+			waits_of(s, g->rank[r].thread, &waits);
+			gaps_of(s, g, r, apart, &gaps);
+			hb_ivs__and(&waits, &gaps, &both);
+			err = waits.oom || gaps.oom || both.oom ? -ENOMEM : 0;
+		}
+		if (hb_ivs__length(&both) > hb_ivs__length(&x->wait)) {
+			struct hb_ivs old = x->wait;
+
+			x->wait = both;
+			x->early = r;
+			both = old;
+		}
+		hb_ivs__free(&waits);
+		hb_ivs__free(&gaps);
+		hb_ivs__free(&both);
+	}
+	return err;
+}
+
+/* The collective that ends a wait: that at which the late rank came. */
+static u32 ended_by(const struct hb_coll_group *g, u64 end)
+{
+	u32 lo = 0, hi = g->n;
+
+	while (lo < hi) {
+		u32 mid = lo + (hi - lo) / 2;
+
+		if (g->coll[mid].last < end)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < g->n ? lo : g->n - 1;
+}
+
+static int add_cases(struct hb_draft *d, const struct hb_scene *s, const struct hb_coll_group *g,
+		     const struct skew *x)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < x->wait.n && !err; i++) {
+		u32 k = ended_by(g, x->wait.v[i].end), thread;
+		const struct hb_tl_call *late = hb_coll__call(s->coll, g, k, x->late, &thread);
+		struct hb_case c = {.begin = x->wait.v[i].begin,
+				    .end = x->wait.v[i].end,
+				    .thread = g->rank[x->early].thread,
+				    .stack = hb_coll__call(s->coll, g, k, x->early, NULL)->at.stack,
+				    .waker = hb_scene__task(s, thread),
+				    .waker_stack = late->at.stack};
+
+		err = hb_draft__add_idle(d, &c, &x->wait, &x->wait);
+	}
+	return err;
+}
+
+static int tell(struct hb_look *l, const struct hb_coll_group *g, const struct skew *x, bool always)
+{
+	char late[64], early[64], longest[32], total[32];
+	struct hb_draft *d = hb_look__find(
+	    l, "%s comes late to %u of %u %s (%s), up to %s after the first; %s waits %s for it",
+	    hb_scene__thread_text(l->s, g->rank[x->late].thread, late, sizeof(late)), x->of_late, g->n,
+	    g->source == HB_COLL_GRAPH ? "graph launches" : "collectives",
+	    always ? "it is nearly always the last" : "ranks take turns",
+	    hb_text__ns(longest, sizeof(longest), x->longest),
+	    hb_scene__thread_text(l->s, g->rank[x->early].thread, early, sizeof(early)),
+	    hb_text__ns(total, sizeof(total), hb_ivs__length(&x->wait)));
+
+	if (!d)
+		return -ENOMEM;
+	hb_draft__pid(d, g->rank[x->late].pid);
+	hb_draft__confidence(d, HB_CONFIDENCE_MEDIUM,
+			     "the times are those of calls on the host: which rank is which follows from the "
+			     "order of their calls");
+	return add_cases(d, l->s, g, x);
+}
+
+static int look_at(struct hb_look *l, const struct hb_coll_group *g)
+{
+	struct skew x = {.late = 0};
+	int err = measure(l->s, g, hb_look__param(l, APART), &x);
+
+	hb_look__subject(l);
+	if (!err && hb_look__at_least(l, COUNT, g->n) &&
+	    hb_look__at_least(
+		l, WAIT_SHARE,
+		hb_share(hb_ivs__length(&x.wait), hb_scene__step_time(l->s, g->rank[x.early].pid))))
+		err = tell(l, g, &x, hb_share(x.of_late, x.times) >= hb_look__param(l, LATE_SHARE));
+	hb_ivs__free(&x.wait);
+	return err;
+}
+
+static int detect(struct hb_look *l)
+{
+	int err = 0;
+
+	for (u32 i = 0; i < hb_collectives__groups(l->s->coll) && !err; i++)
+		err = look_at(l, hb_collectives__at(l->s->coll, i));
+	return err;
+}
+
+HB_PATTERN(p33_straggler) = {
+    .id = "P33",
+    .layer = "comm",
+    .title = "collective skew: a rank that comes late",
+    .rank = HB_RANK_SYMPTOM,
+    .needs = HB_NEED_ACCEL | HB_NEED_RANKS,
+    .params = params,
+    .rule = "collectives of several ranks are matched by the order of their calls; while one rank has not "
+	    "called yet another already waits for its device, for a good part of its steps",
+    .fix = "what holds the late rank up: its own findings, its host, its CPU; see there",
+    .ref = "vllm-project/vllm#52777 (150 to 165 us of skew, 72 to 77 ms a step); #5792; "
+	   "deepspeedai/DeepSpeed#3579",
+    .traps = "clocks of different hosts; time inside of the kernel is waiting, not bandwidth",
+    .settle = "device records of all ranks",
+    .detect = detect,
+};

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Kernels reach a small part of what the device could do. */
+#include <errno.h>
+
+#include "analysis/patterns/pattern.h"
+
+enum { BUSY, TIME, LIGHT };
+
+static const struct hb_param params[] = {
+    [BUSY] = {"busy", HB_UNIT_SHARE, 500000,
+	      "of the device's time it is busy: else its kernels are not what limits"},
+    [TIME] = {"time", HB_UNIT_SHARE, 30000, "of the time that the device is busy, for work of one shape"},
+    [LIGHT] = {"light", HB_UNIT_SHARE, 300000, "at most: what the work must at least take, of what it takes"},
+    {0},
+};
+
+/* An occurrence is an execution; what could be saved of it at most is what lies beyond light. */
+static int tell(struct hb_look *l, const struct hb_device *v, const struct hb_roof_row *r)
+{
+	const struct hb_roof_exec *x = hb_roofline__execs(l->s->roofline, r);
+	struct hb_draft *d = hb_look__find(l,
+					   "%.60s on device %u (%.120s) takes %llu us where its work must "
+					   "take %.3g us (bound by %s), %llu times",
+					   r->name, v->number, hb_window__string(l->s->w, r->kernel),
+					   (unsigned long long)(r->dur.p50 / 1000), r->light_ns / 1000,
+					   hb_roof__bound(r->bound), (unsigned long long)r->dur.count);
+	int err = 0;
+
+	if (!d)
+		return -ENOMEM;
+	hb_draft__pid(d, v->pid);
+	hb_draft__device(d, v->index);
+	if (r->basis == HB_ROOF_BY_PLAN)
+		hb_draft__confidence(d, HB_CONFIDENCE_MEDIUM,
+				     "sizes by the model's configuration and the order of the kernels");
+	for (u64 i = 0; i < r->dur.count && !err; i++) {
+		struct hb_case c = {
+		    .begin = x[i].begin, .end = x[i].begin + x[i].ns, .thread = HB_NONE, .stack = x[i].stack};
+		u64 light = (u64)r->light_ns;
+
+		err = hb_draft__add_device(d, &c, x[i].ns > light ? x[i].ns - light : 0);
+	}
+	return err;
+}
+
+static int by_device(struct hb_look *l, const struct hb_device *v)
+{
+	u32 n;
+	const struct hb_roof_row *r = hb_roofline__rows(l->s->roofline, &n);
+	int err = 0;
+
+	for (u32 i = 0; i < n && !err; i++) {
+		if (r[i].device != v->index || !(r[i].light_ns > 0) || r[i].wrong)
+			continue;
+		hb_look__subject(l);
+		if (hb_look__at_least(l, BUSY, hb_share(v->busy, v->end - v->begin)) &&
+		    hb_look__at_least(l, TIME, hb_share(r[i].dur.total, v->busy)) &&
+		    hb_look__at_most(l, LIGHT, (u64)(hb_roof_row__light(&r[i]) * 1e6)))
+			err = tell(l, v, &r[i]);
+	}
+	return err;
+}
+
+static int detect(struct hb_look *l)
+{
+	return hb_look__devices(l, by_device);
+}
+
+HB_PATTERN(p40a_far_from_peak) = {
+    .id = "P40a",
+    .layer = "kernel",
+    .title = "kernels far from the speed of light",
+    .rank = HB_RANK_OWN,
+    .needs = HB_NEED_DEVICE | HB_NEED_SHAPES,
+    .params = params,
+    .rule = "work of one shape takes a good part of a busy device's time, and more than three times what it "
+	    "must at "
+	    "least take (roofline.md)",
+    .fix = "a kernel made for the device",
+    .ref = "vllm-project/vllm#31722 (345 to 215 us), #38787",
+    .traps = "overlapping kernels share the device; 70 to 80 % is what good kernels reach, so not all of the "
+	     "bound "
+	     "can be gained; more than 110 % is an error of the model",
+    .settle = "Nsight Compute on that kernel",
+    .detect = detect,
+};

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Long kernels with fewer blocks than the device has multiprocessors. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "analysis/patterns/pattern.h"
+
+enum { LONG, SHARE };
+
+static const struct hb_param params[] = {
+    [LONG] = {"long", HB_UNIT_NS, 20000, "kernels shorter than this do not count"},
+    [SHARE] = {"share", HB_UNIT_SHARE, 30000, "such kernels, of the kernels' time"},
+    {0},
+};
+
+/* Multiprocessors of a device, as the window says; 0 unknown. */
+static u32 multiprocessors(const struct hb_scene *s, u32 number)
+{
+	char key[32];
+	const char *text;
+
+	snprintf(key, sizeof(key), "device_%u_sms", number);
+	text = hb_window__meta(s->w, key);
+	return text ? (u32)strtoul(text, NULL, 10) : 0;
+}
+
+/* `size` of a kernel is its blocks. What could be saved: the part of the device that had none. */
+static int sum_up(const struct hb_look *l, const struct hb_device *v, u32 sms, u64 *in, u64 *all, u32 *top,
+		  struct hb_draft *d)
+{
+	u64 least = hb_look__param(l, LONG), most = 0;
+	int err = 0;
+
+	for (u32 i = 0; i < v->n_ops && !err; i++) {
+		const struct hb_device_op *o = &v->op[i];
+		const struct hb_launch *k = hb_devices__launch_of(l->s->dev, o);
+		u64 dur = o->end - o->begin;
+		struct hb_case c = {
+		    .begin = o->begin, .end = o->end, .thread = HB_NONE, .stack = k ? k->stack : 0};
+
+		if (o->kind != HB_DEVKIND_KERNEL || o->work != HB_WORK_COMPUTE)
+			continue;
+		*all += dur;
+		if (dur < least || !o->size || o->size >= sms)
+			continue;
+		*in += dur;
+		if (dur > most) {
+			most = dur;
+			*top = i;
+		}
+		if (d)
+			err = hb_draft__add_device(d, &c, dur - dur * o->size / sms);
+	}
+	return err;
+}
+
+static int by_device(struct hb_look *l, const struct hb_device *v)
+{
+	u32 sms = multiprocessors(l->s, v->number), top = 0;
+	u64 in = 0, all = 0;
+	struct hb_draft *d;
+
+	if (!sms) {
+		hb_look__unchecked(l, HB_NEED_PROPERTIES, "needs %s", hb_need__text(HB_NEED_PROPERTIES));
+		return 0;
+	}
+	sum_up(l, v, sms, &in, &all, &top, NULL);
+	hb_look__subject(l);
+	if (!all || !hb_look__at_least(l, SHARE, hb_share(in, all)))
+		return 0;
+	d = hb_look__find(
+	    l,
+	    "kernels with fewer blocks than device %u has multiprocessors (%u) take %llu %% of the kernels' "
+	    "time; the longest has %llu: %.120s",
+	    v->number, sms, (unsigned long long)(hb_share(in, all) / 10000),
+	    (unsigned long long)v->op[top].size, hb_window__string(l->s->w, v->op[top].name));
+	if (!d)
+		return -ENOMEM;
+	hb_draft__pid(d, v->pid);
+	hb_draft__device(d, v->index);
+	return sum_up(l, v, sms, &in, &all, &top, d);
+}
+
+static int detect(struct hb_look *l)
+{
+	return hb_look__devices(l, by_device);
+}
+
+HB_PATTERN(p40b_low_parallelism) = {
+    .id = "P40b",
+    .layer = "kernel",
+    .title = "kernels with too few blocks",
+    .rank = HB_RANK_OWN,
+    .needs = HB_NEED_DEVICE,
+    .params = params,
+    .rule = "kernels of 20 us and more with fewer blocks than the device has multiprocessors take a part of "
+	    "the kernels' time. "
+	    "(Occupancy is not recorded)",
+    .fix = "split K, persistent kernels, a larger batch",
+    .ref = "TraceLens and PyTorch's TensorBoard plug-in: estimated SM efficiency, duration by min(blocks per "
+	   "SM, 1)",
+    .traps = "kernels that run side by side share the device",
+    .settle = "Nsight Compute on that kernel",
+    .detect = detect,
+};

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Very many tiny copies in each step. */
+#include <errno.h>
+
+#include "analysis/patterns/pattern.h"
+#include "base/text.h"
+
+enum { COPIES, MEAN };
+
+static const struct hb_param params[] = {
+    [COPIES] = {"copies", HB_UNIT_RATIO, 100000000, "copies in a step, on average"},
+    [MEAN] = {"mean", HB_UNIT_BYTES, 65536, "mean size, at most"},
+    {0},
+};
+
+static int look_at(struct hb_look *l, const struct hb_series *p)
+{
+	u32 n;
+	const struct hb_tl_call *c = hb_timeline__calls(l->s->tl, p->dispatch, &n);
+	const struct hb_sets *idle = hb_scene__exposed(l->s, p->dispatch);
+	u64 copies = 0, bytes = 0;
+	struct hb_draft *d;
+	char who[64], size[32];
+	int err = 0;
+
+	for (u32 i = 0; i < p->n; i++) {
+		copies += p->step[i].copies;
+		bytes += p->step[i].copied_bytes;
+	}
+	hb_look__subject(l);
+	if (!p->n || !copies || !hb_look__at_least(l, COPIES, hb_share(copies, p->n)) ||
+	    !hb_look__at_most(l, MEAN, copies ? bytes / copies : 0))
+		return 0;
+	d = hb_look__find(l, "%s makes %llu copies a step, %s on average",
+			  hb_scene__thread_text(l->s, p->dispatch, who, sizeof(who)),
+			  (unsigned long long)(copies / p->n),
+			  hb_text__bytes(size, sizeof(size), bytes / copies));
+	if (!d)
+		return -ENOMEM;
+	hb_draft__pid(d, p->pid);
+	for (u32 i = 0; i < n && !err; i++) {
+		/* What a copy costs the host: from its begin to the next call. */
+		struct hb_case k = {.begin = c[i].at.begin,
+				    .end = i + 1 < n ? c[i + 1].at.begin : c[i].at.end,
+				    .thread = p->dispatch,
+				    .stack = c[i].at.stack};
+
+		if (c[i].op == HB_OP_COPY && k.end > k.begin)
+			err = hb_draft__add_idle(d, &k, &idle->sure, &idle->maybe);
+	}
+	return err;
+}
+
+static int detect(struct hb_look *l)
+{
+	return hb_look__series(l, look_at);
+}
+
+HB_PATTERN(p40e_shredded_copies) = {
+    .id = "P40e",
+    .layer = "kernel",
+    .title = "redundant or shredded copies",
+    .rank = HB_RANK_API,
+    .needs = HB_NEED_ACCEL | HB_NEED_STEP,
+    .params = params,
+    .rule = "a step makes very many copies that are small on average. (Whether two copies move the same "
+	    "bytes is not recorded)",
+    .fix = "a batched copy, one kernel that gathers",
+    .ref = "vllm-project/vllm#38460; llm-d/llm-d-kv-cache#607 (1.9 to 2.4 times); vllm-project/vllm#57342 "
+	   "(below 28 KiB a "
+	   "kernel is faster)",
+    .traps = "blocks of a KV cache that really lie apart",
+    .settle = "sizes and places of the copies",
+    .detect = detect,
+};

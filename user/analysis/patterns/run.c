@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* All patterns over one window. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/patterns/findings.h"
+#include "analysis/patterns/gates.h"
+#include "analysis/patterns/needs.h"
+
+static void needs_text(u64 missing, char *buf, size_t size)
+{
+	size_t n = (size_t)snprintf(buf, size, "needs ");
+	bool first = true;
+
+	for (; missing && n < size; missing &= missing - 1) {
+		int k = snprintf(buf + n, size - n, "%s%s", first ? "" : "; ", hb_need__text(missing));
+
+		first = false;
+		n += k > 0 ? (size_t)k : 0;
+	}
+}
+
+static void not_checked(struct hb_findings *out, const struct hb_pattern *p, u64 missing)
+{
+	struct hb_not_checked u = {.pattern = p, .needs = missing};
+
+	needs_text(missing, u.text, sizeof(u.text));
+	hb_findings__add_un(out, &u);
+}
+
+static void one(const struct hb_scene *s, const struct hb_pattern *p, const struct hb_thresholds *t,
+		struct hb_findings *out)
+{
+	struct hb_look l = {.s = s, .p = p, .t = t, .out = out};
+	u64 missing = p->needs & ~s->present;
+
+	if (p == &hb_pattern_gates)
+		return;
+	if (missing || !p->detect) {
+		not_checked(out, p, missing);
+		return;
+	}
+	if (p->detect(&l))
+		out->oom = true;
+	if (l.found)
+		return;
+	if (l.is_unchecked) {
+		l.unchecked.pattern = p;
+		hb_findings__add_un(out, &l.unchecked);
+		return;
+	}
+	l.best.pattern = p;
+	if (!l.any && !l.best.what[0])
+		snprintf(l.best.what, sizeof(l.best.what), "nothing of its kind occurred");
+	hb_findings__add_out(out, &l.best);
+}
+
+static int scene_of(struct hb_scene *s, const struct hb_patterns_input *in)
+{
+	*s = (struct hb_scene){
+	    .w = in->window,
+	    .m = in->model,
+	    .tl = hb_host__timeline(in->host),
+	    .wk = hb_host__wake(in->host),
+	    .steps = hb_host__steps(in->host),
+	    .path = hb_host__path(in->host),
+	    .busy = hb_host__busy(in->host),
+	    .coll = hb_host__collectives(in->host),
+	    .dev = in->devices,
+	    .roofline = in->roofline,
+	};
+	s->start = hb_timeline__start(s->tl);
+	s->end = hb_timeline__end(s->tl);
+	s->wall = s->end > s->start ? s->end - s->start : 1;
+	s->present = hb_needs__present(s);
+	s->exposure = hb_exposure__new(s);
+	return s->exposure ? 0 : -1;
+}
+
+struct hb_findings *hb_patterns__run(const struct hb_patterns_input *in, const struct hb_thresholds *t,
+				     struct hb_error *e)
+{
+	struct hb_findings *f = calloc(1, sizeof(*f));
+	struct hb_scene s;
+
+	if (!f || scene_of(&s, in)) {
+		free(f);
+		hb_error__nomem(e, "the findings");
+		return NULL;
+	}
+	for (const struct hb_pattern *const *p = hb_patterns(); *p && !f->oom; p++)
+		one(&s, *p, t, f);
+	if (!f->oom)
+		hb_findings__finish(f, &s, t);
+	for (u32 i = 0; i < f->n; i++) /* the scene ends here */
+		f->draft[i]->s = NULL;
+	hb_exposure__free(s.exposure);
+	if (!f->oom)
+		return f;
+	hb_findings__free(f);
+	hb_error__nomem(e, "the findings");
+	return NULL;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "analysis/patterns/steady.h"
+
+static void count(struct hb_steady *sum, const struct hb_tl_call *c, u32 thread)
+{
+	u64 dur = c->at.end - c->at.begin;
+
+	sum->n++;
+	sum->total += dur;
+	if (sum->longest && dur <= sum->max)
+		return;
+	sum->max = dur;
+	sum->longest = c;
+	sum->thread = thread;
+}
+
+int hb_steady__each(const struct hb_scene *s, u32 pid, const struct hb_steady_rule *r, struct hb_steady *sum,
+		    struct hb_draft *d)
+{
+	int err = 0;
+
+	for (u32 t = hb_timeline__of_pid(s->tl, pid, HB_NONE); t != HB_NONE && !err;
+	     t = hb_timeline__of_pid(s->tl, pid, t)) {
+		u32 n;
+		const struct hb_tl_call *c = hb_timeline__calls(s->tl, t, &n);
+
+		for (u32 i = 0; i < n && !err; i++) {
+			struct hb_case k = {
+			    .begin = c[i].at.begin, .end = c[i].at.end, .thread = t, .stack = c[i].at.stack};
+
+			if (!r->wanted(s, &c[i]) || k.end - k.begin < r->least ||
+			    !hb_scene__steady(s, pid, k.begin, r->warm, r->steps))
+				continue;
+			count(sum, &c[i], t);
+			if (d)
+				err = hb_draft__add(d, &k);
+		}
+	}
+	return err;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "analysis/patterns/settle.h"
+#include "analysis/report/analyze_private.h"
+
+static struct hb_roofline *new_roofline(struct hb_analysis *a, struct hb_error *e)
+{
+	struct hb_roofline_opts o = {0};
+
+	if (a->o.roofline)
+		return hb_roofline__new(a->w, a->o.roofline, e);
+	a->peaks = hb_peaks__new();
+	if (!a->peaks || hb_peaks__add_builtin(a->peaks, e))
+		return NULL;
+	o.peaks = a->peaks;
+	return hb_roofline__new(a->w, &o, e);
+}
+
+/* One pass over the window serves all that read records. */
+static int read_window(struct hb_analysis *a, struct hb_error *e)
+{
+	struct hb_devices_opts o = {.linked_only = a->o.linked_only};
+	const struct hb_feed *feeds[3];
+	int rc;
+
+	a->d = hb_devices__new(a->w, &o, e);
+	a->h = a->d ? hb_host__new(a->w, e) : NULL;
+	a->roofline = a->h ? new_roofline(a, e) : NULL;
+	if (!a->roofline)
+		return -ENOMEM;
+	feeds[0] = hb_devices__feed(a->d);
+	feeds[1] = hb_host__feed(a->h);
+	feeds[2] = hb_roofline__feed(a->roofline);
+	a->m = hb_model__build_with(a->w, feeds, 3, e);
+	rc = a->m ? hb_devices__finish(a->d, e) : -ENOMEM;
+	rc = rc ? rc : hb_roofline__finish(a->roofline, a->d, e);
+	return rc ? rc : hb_host__finish(a->h, a->d, e);
+}
+
+static int look_for_patterns(struct hb_analysis *a, struct hb_error *e)
+{
+	struct hb_patterns_input in = {
+	    .window = a->w, .model = a->m, .host = a->h, .devices = a->d, .roofline = a->roofline};
+
+	a->f = hb_patterns__run(&in, a->o.thresholds, e);
+	return a->f ? 0 : -ENOMEM;
+}
+
+static int judge(struct hb_analysis *a, struct hb_error *e)
+{
+	struct hb_patterns_input in = {.window = a->w, .model = a->m};
+	struct hb_verdict_input v = {
+	    .devices = a->d, .host = a->h, .findings = a->f, .wall = hb_model__totals(a->m)->wall_ns};
+
+	if (hb_patterns__load(&in, &v.load))
+		return hb_error__nomem(e, "the engine's fields");
+	a->load = v.load;
+	a->verdict = hb_verdict__of(&v);
+	return 0;
+}
+
+struct hb_analysis *hb_analysis__new(struct hb_window *w, const struct hb_analysis_opts *o,
+				     struct hb_error *e)
+{
+	struct hb_analysis *a = calloc(1, sizeof(*a));
+
+	if (!a) {
+		hb_error__nomem(e, "the analysis");
+		return NULL;
+	}
+	a->w = w;
+	a->o = o ? *o : (struct hb_analysis_opts){0};
+	if (read_window(a, e) || look_for_patterns(a, e) || judge(a, e)) {
+		hb_analysis__free(a);
+		return NULL;
+	}
+	return a;
+}
+
+void hb_analysis__free(struct hb_analysis *a)
+{
+	if (!a)
+		return;
+	hb_findings__free(a->f);
+	hb_roofline__free(a->roofline);
+	hb_peaks__free(a->peaks);
+	hb_host__free(a->h);
+	hb_devices__free(a->d);
+	hb_model__free(a->m);
+	free(a);
+}
+
+struct hb_planfile *hb_analysis__plan(const struct hb_analysis *a, const char *file, u32 *n_open,
+				      struct hb_error *e)
+{
+	struct hb_settle_input in = {
+	    .window = a->w, .file = file, .model = a->m, .findings = a->f, .n_open = n_open};
+
+	return hb_settle__plan(&in, e);
+}

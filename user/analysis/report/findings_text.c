@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the catalogue of patterns found, for a person: what it costs, where, and what helps. */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/model/decode.h"
+#include "analysis/report/analyze_private.h"
+#include "base/buf.h"
+#include "base/text.h"
+
+#define INDENT 3
+#define FRAMES 4 /* innermost functions of a stack that are named */
+
+void hb_analysis__wrap(FILE *out, unsigned width, unsigned indent, const char *fmt, ...)
+{
+	struct hb_buf b = {0};
+	unsigned column;
+	char line[2048];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	hb_text__clean(line);
+	column = (unsigned)strspn(line, " ");
+	hb_buf__printf(&b, "%*s", (int)column, "");
+	for (const char *p = line + column; *p; p += strspn(p, " ")) {
+		size_t n = strcspn(p, " ");
+		bool first = p == line + strspn(line, " ");
+
+		if (!first && column + n + 1 > width) {
+			hb_buf__printf(&b, "\n%*s", (int)indent, "");
+			column = indent;
+			first = true;
+		}
+		hb_buf__printf(&b, "%s%.*s", first ? "" : " ", (int)n, p);
+		column += (unsigned)n + !first;
+		p += n;
+	}
+	if (!b.oom)
+		fprintf(out, "%.*s\n", (int)b.size, b.data ? b.data : "");
+	hb_buf__free(&b);
+}
+
+/* ---- pieces ---- */
+
+struct text {
+	const struct hb_analysis *a;
+	FILE *out;
+	unsigned width;
+};
+
+#define LINE(t, ...) hb_analysis__wrap((t)->out, (t)->width, INDENT, "   " __VA_ARGS__)
+
+static double of_window(const struct text *t, u64 ns)
+{
+	u64 wall = hb_model__totals(t->a->m)->wall_ns;
+
+	return wall ? 100.0 * (double)ns / (double)wall : 0;
+}
+
+static void cost_text(const struct text *t, const struct hb_finding *f, char *buf, size_t size)
+{
+	char a[32], b[32], c[32];
+
+	if (f->exposed_max && f->exposed_min == f->exposed_max)
+		snprintf(buf, size, "%s of idle device (%.1f %% of the window)",
+			 hb_text__ns(a, sizeof(a), f->exposed_max), of_window(t, f->exposed_max));
+	else if (f->exposed_max)
+		snprintf(
+		    buf, size, "about %s of idle device (%.1f %% of the window; at least %s, at most %s)",
+		    hb_text__ns(a, sizeof(a), f->exposed_likely), of_window(t, f->exposed_likely),
+		    hb_text__ns(b, sizeof(b), f->exposed_min), hb_text__ns(c, sizeof(c), f->exposed_max));
+	else if (f->delay_ns)
+		snprintf(buf, size, "%s of delay to requests (%.1f %% of the window)",
+			 hb_text__ns(a, sizeof(a), f->delay_ns), of_window(t, f->delay_ns));
+	else if (f->device_ns)
+		snprintf(buf, size, "%s of device time (%.1f %% of the window)",
+			 hb_text__ns(a, sizeof(a), f->device_ns), of_window(t, f->device_ns));
+	else
+		snprintf(buf, size, "cost not known");
+}
+
+static void task_text(const struct text *t, const struct hb_task *k, char *buf, size_t size)
+{
+	snprintf(buf, size, "%s (%u)", hb_decode__comm(t->a->w, k), k->tid);
+}
+
+/* The innermost functions, Python's where there are some: those an engineer of the service knows. */
+static void print_stack(const struct text *t, const char *what, const struct hb_task *k, u32 stack)
+{
+	struct hb_stack s = k && stack ? hb_window__stack(t->a->w, k->pid, stack) : (struct hb_stack){0};
+	bool python = false;
+	struct hb_buf b = {0};
+	unsigned shown = 0;
+	char frame[256];
+
+	for (u32 i = 0; i < s.n; i++) {
+		const struct hb_loc *l = hb_window__loc(t->a->w, s.locs[i]);
+
+		python |= l && l->lang == HB_LANG_PYTHON;
+	}
+	for (u32 i = s.n; i-- && shown < FRAMES;) {
+		const struct hb_loc *l = hb_window__loc(t->a->w, s.locs[i]);
+
+		if (!l || (python && l->lang != HB_LANG_PYTHON))
+			continue;
+		hb_buf__printf(&b, "%s%s", shown++ ? " < " : "",
+			       hb_decode__frame(t->a->w, l, HB_FRAME_LINE, frame, sizeof(frame)));
+	}
+	if (shown && !b.oom)
+		LINE(t, "%s %.*s", what, (int)b.size, b.data);
+	hb_buf__free(&b);
+}
+
+static void print_worst(const struct text *t, const struct hb_finding *f)
+{
+	const struct hb_instance *x = &f->worst[0];
+	char ns[32], at[32], thread[96], waker[96];
+	u64 start = hb_window__info(t->a->w)->start_ts;
+
+	if (!f->n_worst)
+		return;
+	if (x->thread)
+		task_text(t, x->thread, thread, sizeof(thread));
+	if (x->waker)
+		task_text(t, x->waker, waker, sizeof(waker));
+	LINE(t, "longest: %s at %s into the window%s%s%s%s", hb_text__ns(ns, sizeof(ns), x->end - x->begin),
+	     hb_text__ns(at, sizeof(at), x->begin > start ? x->begin - start : 0), x->thread ? ", " : "",
+	     x->thread ? thread : "", x->waker ? "; ended or held up by " : "", x->waker ? waker : "");
+	print_stack(t, "at:", x->thread, x->stack);
+	print_stack(t, "meanwhile:", x->waker, x->waker_stack);
+	if (f->chain[0])
+		LINE(t, "waited for: %s", f->chain);
+}
+
+static void print_effects(const struct text *t, const struct hb_finding *cause)
+{
+	const struct hb_finding *f;
+	struct hb_buf b = {0};
+
+	for (u32 i = 0; (f = hb_findings__at(t->a->f, i)); i++)
+		if (f->cause == cause)
+			hb_buf__printf(&b, "%s%s %s", b.size ? "; " : "", f->pattern->id, f->pattern->title);
+	if (b.size && !b.oom)
+		LINE(t, "shows also as: %.*s", (int)b.size, b.data);
+	hb_buf__free(&b);
+}
+
+static void print_finding(const struct text *t, const struct hb_finding *f, u32 number)
+{
+	char cost[200], a[32], b[32], c[32];
+
+	cost_text(t, f, cost, sizeof(cost));
+	fputc('\n', t->out);
+	hb_analysis__wrap(t->out, t->width, INDENT, "%u. %s: %s (%s, %s)", number, f->pattern->title, cost,
+			  f->pattern->id, f->pattern->layer);
+	if (f->what[0])
+		LINE(t, "%s", f->what);
+	if (f->count > 1)
+		LINE(t, "%" PRIu64 " times: half of them up to %s, 95 %% up to %s, the longest %s", f->count,
+		     hb_text__ns(a, sizeof(a), f->p50_ns), hb_text__ns(b, sizeof(b), f->p95_ns),
+		     hb_text__ns(c, sizeof(c), f->max_ns));
+	print_worst(t, f);
+	print_effects(t, f);
+	LINE(t, "fix: %s", f->pattern->fix);
+	if (f->pattern->ref)
+		LINE(t, "seen before: %s", f->pattern->ref);
+	if (f->gain_bound_ns)
+		LINE(t, "worth at most: %s (%.1f %% of the window)",
+		     hb_text__ns(a, sizeof(a), f->gain_bound_ns), of_window(t, f->gain_bound_ns));
+	if (f->has_what_if && f->what_if.min == f->what_if.max)
+		LINE(t, "without it, all else the same: the steps end %s sooner",
+		     hb_text__ns(a, sizeof(a), f->what_if.max));
+	else if (f->has_what_if)
+		LINE(t, "without it, all else the same: the steps end %s to %s sooner",
+		     hb_text__ns(a, sizeof(a), f->what_if.min), hb_text__ns(b, sizeof(b), f->what_if.max));
+	if (f->confidence != HB_CONFIDENCE_HIGH)
+		LINE(t, "confidence: %s%s%s%s%s", hb_confidence__name(f->confidence), f->why ? ", " : "",
+		     f->why ? f->why : "", f->pattern->settle ? "; to settle it: " : "",
+		     f->pattern->settle ? f->pattern->settle : "");
+}
+
+/* ---- the lists ---- */
+
+void hb_analysis__print_findings(const struct hb_analysis *a, FILE *out, unsigned width, unsigned rows)
+{
+	struct text t = {.a = a, .out = out, .width = width};
+	const struct hb_finding *f;
+	u32 shown = 0, more = 0, open = 0;
+
+	fprintf(out, "\nFindings, what costs most first\n");
+	for (u32 i = 0; (f = hb_findings__at(a->f, i)); i++) {
+		if (f->cause)
+			continue; /* told with its cause */
+		open += f->confidence != HB_CONFIDENCE_HIGH && f->pattern->record;
+		if (rows && shown >= rows)
+			more++;
+		else
+			print_finding(&t, f, ++shown);
+	}
+	if (!shown)
+		fprintf(out, "  none: nothing that was looked for costs enough to be worth a change\n");
+	if (more)
+		fprintf(out, "\n  ... and %u more (--rows 0 shows all)\n", more);
+	if (open)
+		fprintf(out,
+			"\n  of %u a further window would tell more: --plan-out PLAN says what to record\n",
+			open);
+}
+
+/* Those that need the same are told together. */
+static void print_unchecked(const struct hb_analysis *a, FILE *out, unsigned width)
+{
+	const struct hb_not_checked *n, *k;
+
+	for (u32 i = 0; (n = hb_findings__not_checked(a->f, i)); i++) {
+		struct hb_buf ids = {0};
+		bool told = false;
+
+		for (u32 j = 0; (k = hb_findings__not_checked(a->f, j)); j++) {
+			if (strcmp(k->text, n->text) != 0)
+				continue;
+			told |= j < i;
+			hb_buf__printf(&ids, "%s%s", ids.size ? ", " : "", k->pattern->id);
+		}
+		if (!told && !ids.oom)
+			hb_analysis__wrap(out, width, 4, "  %.*s: %s", (int)ids.size, ids.data, n->text);
+		hb_buf__free(&ids);
+	}
+}
+
+/* "12 %, would be 15 % or more" */
+static void measure_text(const struct hb_measure *m, char *buf, size_t size)
+{
+	char value[40], threshold[40];
+
+	snprintf(buf, size, "%s, would have to be %s or %s",
+		 hb_unit__text(m->param->unit, m->value, value, sizeof(value)),
+		 hb_unit__text(m->param->unit, m->threshold, threshold, sizeof(threshold)),
+		 m->at_most ? "less" : "more");
+}
+
+static void print_ruled_out(FILE *out, unsigned width, const struct hb_ruled_out *r)
+{
+	char measure[160] = "";
+
+	if (r->measure.param)
+		measure_text(&r->measure, measure, sizeof(measure));
+	hb_analysis__wrap(out, width, 4, "  %s %s: %s%s%s%s%s", r->pattern->id, r->pattern->title, r->what,
+			  r->what[0] && measure[0] ? "; " : "", measure[0] ? r->measure.param->doc : "",
+			  measure[0] ? ": " : "", measure);
+}
+
+void hb_analysis__print_rest(const struct hb_analysis *a, FILE *out, unsigned width)
+{
+	const struct hb_ruled_out *r;
+
+	if (hb_findings__ruled_out(a->f, 0))
+		fprintf(out, "\nLooked at, and not so\n");
+	for (u32 i = 0; (r = hb_findings__ruled_out(a->f, i)); i++)
+		print_ruled_out(out, width, r);
+	if (hb_findings__not_checked(a->f, 0))
+		fprintf(out, "\nNot looked at: this window does not have what it takes (docs/patterns.md "
+			     "names the ids)\n");
+	print_unchecked(a, out, width);
+}
+
+void hb_analysis__print_steps(const struct hb_analysis *a, FILE *out, unsigned width)
+{
+	const struct hb_steps *s = hb_host__steps(a->h);
+	const struct hb_timeline *tl = hb_host__timeline(a->h);
+	struct text t = {.a = a, .out = out, .width = width};
+	char p50[32], p95[32], max[32], thread[96];
+
+	if (hb_steps__series(s))
+		fprintf(out, "\nSteps of the engine\n");
+	for (u32 i = 0; i < hb_steps__series(s); i++) {
+		const struct hb_series *x = hb_steps__at(s, i);
+
+		task_text(&t, hb_timeline__thread(tl, x->thread)->task, thread, sizeof(thread));
+		if (x->n)
+			hb_analysis__wrap(
+			    out, width, 4,
+			    "  process %u, dispatched by %s: %u steps (by %s); half of them up to %s, 95 %% "
+			    "up to %s, the longest %s",
+			    x->pid, thread, x->n, hb_steps__source_name(x->source),
+			    hb_text__ns(p50, sizeof(p50), x->p50), hb_text__ns(p95, sizeof(p95), x->p95),
+			    hb_text__ns(max, sizeof(max), x->max));
+		else
+			hb_analysis__wrap(out, width, 4, "  process %u, dispatched by %s: no steps: %s",
+					  x->pid, thread, x->why);
+	}
+}

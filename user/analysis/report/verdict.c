@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "analysis/report/verdict.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/text.h"
+
+const char *hb_verdict__name(enum hb_verdict_kind k)
+{
+	static const char *const names[HB_VERDICT_KINDS] = {"unknown", "no load", "host", "communication",
+							    "device busy"};
+
+	return k < HB_VERDICT_KINDS ? names[k] : "?";
+}
+
+struct sums { /* over all devices */
+	u64 span, idle, missing, comm;
+	u64 macro, host, dep; /* macro gaps: all of their time, that until the launch, that of dependencies */
+	u32 devices;
+};
+
+static struct sums sums_of(const struct hb_devices *d)
+{
+	struct sums s = {0};
+	const struct hb_device *v;
+
+	for (u32 i = 0; (v = hb_devices__at(d, i)); i++) {
+		const struct hb_gap_sum *g = &v->gaps[HB_GAP_MACRO];
+
+		s.devices += v->n_ops > 0;
+		s.span += v->end - v->begin;
+		s.idle += v->idle;
+		s.missing += hb_ivs__length(v->not_known);
+		s.comm += v->exposed_comm;
+		s.macro += g->ns;
+		s.host += g->host_ns;
+		s.dep += g->dep_ns;
+	}
+	return s;
+}
+
+static double percent(u64 part, u64 whole)
+{
+	return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+static void say(struct hb_verdict *v, enum hb_verdict_kind kind, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void say(struct hb_verdict *v, enum hb_verdict_kind kind, const char *fmt, ...)
+{
+	va_list ap;
+
+	v->kind = kind;
+	va_start(ap, fmt);
+	vsnprintf(v->text, sizeof(v->text), fmt, ap);
+	va_end(ap);
+}
+
+/* Idle time costs nobody anything when there is nothing to do. */
+static const char *load_text(const struct hb_load *l, char *buf, size_t size)
+{
+	if (l->known)
+		snprintf(buf, size, "there were requests for %.0f %% of the time",
+			 100 - percent(l->none, l->known));
+	else
+		snprintf(buf, size, "whether requests were waiting is not known (no engine records)");
+	return buf;
+}
+
+/* ---- from device records ---- */
+
+static void idle(const struct sums *s, const struct hb_load *l, struct hb_verdict *v)
+{
+	const char *are = s->devices > 1 ? "the devices are" : "the device is";
+	double part = percent(s->idle, s->span);
+	char load[96];
+
+	if (percent(s->host, s->macro) >= HB_VERDICT_HOSTS)
+		say(v, HB_VERDICT_HOST,
+		    "%s idle %.1f %% of the time, and in %.0f %% of the long gaps the call that launches the "
+		    "next work "
+		    "had not been made yet; %s",
+		    are, part, percent(s->host, s->macro), load_text(l, load, sizeof(load)));
+	else if (percent(s->dep, s->macro) >= 50)
+		say(v, HB_VERDICT_UNKNOWN,
+		    "%s idle %.1f %% of the time, mostly with work launched that waited for an event, "
+		    "another stream or "
+		    "another device",
+		    are, part);
+	else
+		say(v, HB_VERDICT_UNKNOWN,
+		    "%s idle %.1f %% of the time, for more than one reason (see the gaps)", are, part);
+}
+
+static void from_devices(const struct sums *s, const struct hb_load *l, struct hb_verdict *v)
+{
+	char ns[32];
+
+	if (percent(s->missing, s->span) >= HB_VERDICT_MISSING)
+		say(v, HB_VERDICT_UNKNOWN,
+		    "device activity missing: for %s (%.1f %% of the time) the device looks idle and, by all "
+		    "signs, was "
+		    "not: work was launched and did not begin, as if other work were before it that is not "
+		    "in this window",
+		    hb_text__ns(ns, sizeof(ns), s->missing), percent(s->missing, s->span));
+	else if (percent(s->idle, s->span) >= HB_VERDICT_IDLE)
+		idle(s, l, v);
+	else if (percent(s->comm, s->span) >= HB_VERDICT_COMM)
+		say(v, HB_VERDICT_COMMUNICATION,
+		    "%.1f %% of the devices' time is communication that no computation hides",
+		    percent(s->comm, s->span));
+	else
+		say(v, HB_VERDICT_BUSY, "%s busy %.1f %% of the time",
+		    s->devices > 1 ? "the devices are" : "the device is", 100 - percent(s->idle, s->span));
+}
+
+/* ---- from calls alone ---- */
+
+static void without_devices(const struct hb_devices *d, struct hb_verdict *v)
+{
+	const struct hb_device_counts *c = hb_devices__counts(d);
+
+	if (c->left_out)
+		say(v, HB_VERDICT_UNKNOWN,
+		    "no device operation has a call that launched it (--linked-only left all out)");
+	else if (c->calls)
+		say(v, HB_VERDICT_UNKNOWN,
+		    "what the devices did was not recorded, only the calls that gave them work, and these do "
+		    "not tell "
+		    "whether they waited for the host");
+	else
+		say(v, HB_VERDICT_UNKNOWN, "no accelerator calls and no device activity were recorded");
+}
+
+struct calls { /* each process that gives work stands for its device; of their windows: */
+	u64 wall, busy;
+	struct hb_range idle;
+};
+
+static struct calls by_calls(const struct hb_host *h)
+{
+	const struct hb_steps *steps = hb_host__steps(h);
+	const struct hb_busy *busy = hb_host__busy(h);
+	u64 start = hb_timeline__start(hb_host__timeline(h)), end = hb_timeline__end(hb_host__timeline(h));
+	struct calls c = {0};
+
+	for (u32 i = 0; i < hb_steps__series(steps); i++) {
+		const struct hb_series *s = hb_steps__at(steps, i);
+		struct hb_range idle;
+
+		if (!s->all_ops)
+			continue;
+		idle = hb_busy__idle_in(busy, s->pid, start, end);
+		c.wall += end - start;
+		c.busy += hb_busy__sum(busy, s->pid).busy;
+		c.idle.min += idle.min;
+		c.idle.max += idle.max;
+		c.idle.likely += idle.likely;
+	}
+	return c;
+}
+
+static void from_calls(const struct calls *c, const struct hb_load *l, struct hb_verdict *v)
+{
+	double likely = percent(c->idle.likely, c->wall);
+	char load[96];
+
+	if (likely >= HB_VERDICT_IDLE)
+		say(v, HB_VERDICT_HOST,
+		    "judged by the calls, the device had nothing to do for about %.1f %% of the window (at "
+		    "least %.1f, at "
+		    "most %.1f %%): all it had been given was done, and nothing new had come; %s",
+		    likely, percent(c->idle.min, c->wall), percent(c->idle.max, c->wall),
+		    load_text(l, load, sizeof(load)));
+	else if (percent(c->busy, c->wall) >= HB_VERDICT_BUSY_BY_CALLS)
+		say(v, HB_VERDICT_BUSY,
+		    "judged by the calls, the device was busy for %.1f %% of the window or more",
+		    percent(c->busy, c->wall));
+	else
+		say(v, HB_VERDICT_UNKNOWN,
+		    "judged by the calls, the device was busy for at least %.1f %% of the window and idle "
+		    "for at least "
+		    "%.1f %%; of the rest nothing is known, as what it did was not recorded",
+		    percent(c->busy, c->wall), percent(c->idle.min, c->wall));
+}
+
+/* What a finding says against the calls: time in which they look busy may be its own. */
+static void from_finding(const struct hb_finding *f, u64 wall, struct hb_verdict *v)
+{
+	double part = percent(f->exposed_likely, wall);
+
+	if (v->kind != HB_VERDICT_HOST && !f->cause && part >= HB_VERDICT_IDLE)
+		say(v, HB_VERDICT_HOST,
+		    "the device had nothing to do for about %.1f %% of the window because of one cause: %s",
+		    part, f->pattern->title);
+}
+
+/* ---- all of it ---- */
+
+static void no_load(const struct hb_load *l, u64 wall, struct hb_verdict *v)
+{
+	say(v, HB_VERDICT_NO_LOAD,
+	    "for %.0f %% of the time the engine had no request, neither running nor waiting: idle time then "
+	    "costs nobody "
+	    "anything",
+	    percent(l->none, wall));
+}
+
+struct hb_verdict hb_verdict__of(const struct hb_verdict_input *in)
+{
+	struct calls c = in->host ? by_calls(in->host) : (struct calls){0};
+	struct sums s = sums_of(in->devices);
+	struct hb_verdict v = {0};
+
+	if (percent(in->load.none, in->wall) >= HB_VERDICT_NO_REQUESTS) {
+		no_load(&in->load, in->wall, &v);
+	} else if (s.devices && s.span) {
+		from_devices(&s, &in->load, &v);
+	} else {
+		if (!hb_devices__counts(in->devices)->records && percent(c.busy + c.idle.likely, c.wall) >= 1)
+			from_calls(&c, &in->load, &v);
+		else
+			without_devices(in->devices, &v);
+		if (in->findings && hb_findings__at(in->findings, 0))
+			from_finding(hb_findings__at(in->findings, 0), in->wall, &v);
+	}
+	return v;
+}
