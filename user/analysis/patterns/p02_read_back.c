@@ -6,12 +6,13 @@
 #include "analysis/patterns/sync.h"
 #include "base/text.h"
 
-enum { BYTES, WAIT, STEP_SHARE };
+enum { BYTES, WAIT, COUNT, STEP_SHARE };
 
 static const struct hb_param params[] = {
     [BYTES] = {"bytes", HB_UNIT_BYTES, 65536, "a copy to the host of at most so much"},
     [WAIT] = {"wait", HB_UNIT_NS, 50000,
 	      "that the host waits for at least so long, in the copy or right after it"},
+    [COUNT] = {"count", HB_UNIT_COUNT, 10, "such copies in the window"},
     [STEP_SHARE] = {"step_share", HB_UNIT_SHARE, 800000,
 		    "steps with such a wait that launches more afterwards"},
     {0},
@@ -69,7 +70,8 @@ static int look_at(struct hb_look *l, const struct hb_series *p)
 	if (err)
 		return err;
 	hb_look__subject(l);
-	if (v.n && hb_look__at_least(l, STEP_SHARE, hb_share(v.steps, p->n)))
+	if (v.n && hb_look__at_least(l, COUNT, v.n) &&
+	    hb_look__at_least(l, STEP_SHARE, hb_share(v.steps, p->n)))
 		err = tell(l, p, &v, rule);
 	hb_syncs__free(&v);
 	return err;

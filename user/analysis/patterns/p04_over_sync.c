@@ -4,10 +4,12 @@
 
 #include "analysis/patterns/sync.h"
 
-enum { WAIT, PER_STEP, WHOLE, EXPOSED_SHARE, BYTES };
+enum { WAIT, COUNT, PER_STEP, WHOLE, EXPOSED_SHARE, BYTES };
 
 static const struct hb_param params[] = {
     [WAIT] = {"wait", HB_UNIT_NS, 5000, "waits shorter than this do not count"},
+    [COUNT] = {"count", HB_UNIT_COUNT, 10,
+	       "such waits in the window: a few are a profiler that starts or stops"},
     [PER_STEP] = {"per_step", HB_UNIT_RATIO, 1000000,
 		  "waits in the middle of a step (more work follows in it), on average"},
     [WHOLE] = {"whole_share", HB_UNIT_SHARE, 200000,
@@ -37,7 +39,8 @@ static int look_at(struct hb_look *l, const struct hb_series *p)
 	for (u32 i = 0; i < v.n; i++)
 		exposed += hb_scene__likely(l->s, p->dispatch, v.v[i].call->at.end, v.v[i].next);
 	hb_look__subject(l);
-	if (v.n && hb_look__either(l, WHOLE, hb_share(v.whole, p->n), PER_STEP, hb_share(v.n, p->n)) &&
+	if (v.n && hb_look__at_least(l, COUNT, v.n) &&
+	    hb_look__either(l, WHOLE, hb_share(v.whole, p->n), PER_STEP, hb_share(v.n, p->n)) &&
 	    hb_look__at_least(l, EXPOSED_SHARE, hb_share(exposed, hb_scene__step_time(l->s, p->pid)))) {
 		d = hb_look__find(
 		    l, "%s waits for the device %u times in the middle of %u steps: %s%s%s",
