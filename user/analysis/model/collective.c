@@ -352,11 +352,11 @@ const struct hb_coll_group *hb_collectives__at(const struct hb_collectives *c, u
 	return i < c->n_groups ? &c->group[i].pub : NULL;
 }
 
-const struct hb_tl_call *hb_coll__call(const struct hb_collectives *c, const struct hb_coll_group *pub, u32 i,
+const struct hb_tl_call *hb_coll__call(const struct hb_collectives *c, const struct hb_coll_group *g, u32 i,
 				       u32 r, u32 *thread)
 {
-	const struct group *g = (const struct group *)pub;
-	const struct item *it = &c->line[g->line[r]].item[g->from[r] + i];
+	const struct group *own = (const struct group *)g;
+	const struct item *it = &c->line[own->line[r]].item[own->from[r] + i];
 
 	if (thread)
 		*thread = it->thread;
