@@ -510,8 +510,9 @@ static void check_scene(struct rig *r, struct rig_child *c, pid_t waker)
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		const struct hb_rec_offcpu *o = sleep_of(r, c, i);
 
-		assert_int_equal(of_round(c, i, SLEPT), 1); /* the waker saw it asleep */
-		if (!o)
+		/* The waker saw it asleep. Twice: something else had woken it, and nothing was there yet. */
+		assert_in_range(of_round(c, i, SLEPT), 1, 2);
+		if (!o || of_round(c, i, SLEPT) > 1)
 			continue;
 		n++;
 		check_channel(o, c);
@@ -541,6 +542,7 @@ static void run_scene(void **state)
 		skip();
 	}
 	extra = -1;
+	unseen = 0;
 	scene->prepare();
 	c = rig_child__fork(sleeper);
 	r = sched_rig();
