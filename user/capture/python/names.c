@@ -251,17 +251,23 @@ static u32 latest(const struct hb_py_names *n, u32 pid, u64 code)
 	return (u32)id;
 }
 
+static void worry(struct hb_py_names *n, u32 pid)
+{
+	u64 at;
+
+	if (hb_map__get(n->by_pid, pid, &at))
+		n->processes[at - 1].uneasy = true;
+}
+
 /* Another function lies where this one (0: none) was. */
 static void gone(struct hb_py_names *n, u32 id)
 {
 	struct function *f = id ? &n->functions[id - 1] : NULL;
-	u64 at;
 
 	if (!f || f->gone)
 		return;
 	f->gone = true;
-	if (hb_map__get(n->by_pid, f->pid, &at))
-		n->processes[at - 1].uneasy = true;
+	worry(n, f->pid);
 }
 
 static u32 read_function(struct hb_py_names *n, u32 from, u32 pid, u64 code, const struct seen *s)
@@ -500,6 +506,9 @@ void hb_py_names__see_stack(struct hb_py_names *n, u32 pid, const struct hb_stac
 		if (found[i] && marks[i] == MARK_NONE)
 			n->functions[found[i] - 1].unmarked = true;
 	}
+	/* The inner ones are there and an outer one is gone already: it was made as the program runs. */
+	if (n_codes && found[0] && marks[n_codes - 1] == MARK_NONE && !all_found(found, n_codes))
+		worry(n, pid);
 }
 
 /* ---- functions that do not stay ---- */
@@ -569,6 +578,13 @@ u32 hb_py_names__uneasy(struct hb_py_names *n)
 		}
 	}
 	return 0;
+}
+
+bool hb_py_names__steady(const struct hb_py_names *n, u32 pid)
+{
+	const struct process *p = process_of(n, pid);
+
+	return !p || !p->uneasy;
 }
 
 bool hb_py_names__stayed(const struct hb_py_names *n, u32 id)

@@ -129,6 +129,8 @@ void hb_py_names__check(struct hb_py_names *n, u32 most);
 /* A process in which functions were found to be replaced, each once; 0: no further one. All frames of its
  * stacks shall be marked from now on. */
 u32 hb_py_names__uneasy(struct hb_py_names *n);
+/* None of its functions was found to be replaced. */
+bool hb_py_names__steady(const struct hb_py_names *n, u32 pid);
 /* False: the function occurs in frames that were not marked, and was gone when it was looked at again. Stacks
  * of later may have been given its name wrongly. */
 bool hb_py_names__stayed(const struct hb_py_names *n, u32 id);

@@ -327,7 +327,8 @@ static bool is_shim(const struct hb_session *s, const struct py_stack *k, u32 i)
 	       hb_py_place__is_shim(&at);
 }
 
-/* Those that were not there to be read at first: a process that was not known yet. */
+/* Those that were not there to be read at first: a process that was not known yet. What lies now at a frame
+ * without a mark is another function, where functions come and go. */
 static void read_again(struct hb_session *s, u32 pid, struct py_stack *k)
 {
 	u32 ids[HB_STACK_DEPTH];
@@ -339,7 +340,8 @@ static void read_again(struct hb_session *s, u32 pid, struct py_stack *k)
 		return;
 	hb_py_names__see_stack(s->python->names, pid, k->trace, ids);
 	for (u32 i = 0; i < k->trace->n; i++)
-		k->ids[i] = k->ids[i] ? k->ids[i] : ids[i];
+		if (!k->ids[i] && (i < k->trace->marked || hb_py_names__steady(s->python->names, pid)))
+			k->ids[i] = ids[i];
 }
 
 u32 hb_session_python__frames(struct hb_session *s, u32 pid, u32 python, struct hb_py_frame *out,
