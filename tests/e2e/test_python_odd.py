@@ -127,7 +127,7 @@ def test_callers_lines(hb, start, python):
 
 
 MANY = """
-import ctypes, sys
+import ctypes, sys, time
 call = ctypes.CDLL(sys.argv[1]).cudaDeviceSynchronize
 made = {"call": call}
 exec("".join(f"def made_{k}():\\n    call()\\n" for k in range(3000)), made)
@@ -136,6 +136,7 @@ print("ready", flush=True)
 while True:
     for f in functions:
         f()
+    time.sleep(0.2)
 """
 
 

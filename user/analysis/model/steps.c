@@ -279,7 +279,7 @@ u32 hb_steps__series(const struct hb_steps *s)
 
 const struct hb_series *hb_steps__at(const struct hb_steps *s, u32 i)
 {
-	return &s->row[i].pub;
+	return i < s->n ? &s->row[i].pub : NULL;
 }
 
 const struct hb_series *hb_steps__of_pid(const struct hb_steps *s, u32 pid)
