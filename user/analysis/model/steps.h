@@ -61,7 +61,7 @@ u64 hb_steps__memory(const struct hb_steps *s);
 /* One for each process that gave a device work, and for each that has calls of a step function (an engine
  * core whose workers are other processes); most work first. */
 u32 hb_steps__series(const struct hb_steps *s);
-const struct hb_series *hb_steps__at(const struct hb_steps *s, u32 i); /* NULL: none */
+const struct hb_series *hb_steps__at(const struct hb_steps *s, u32 i);	     /* NULL: none */
 const struct hb_series *hb_steps__of_pid(const struct hb_steps *s, u32 pid); /* NULL: none */
 /* NULL, or why there is no series at all ("no accelerator calls in this window", ..). */
 const char *hb_steps__why_none(const struct hb_steps *s);
