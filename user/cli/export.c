@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* `herschel-bpf export FILE --format F -o OUT`: a window in another tool's format. */
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +11,7 @@
 #include "base/buf.h"
 #include "cli/args.h"
 #include "cli/cli.h"
+#include "cli/unfinished.h"
 
 struct args {
 	const char *file, *output;
@@ -107,27 +107,6 @@ static const struct argp argp = {
     .help_filter = help_filter,
 };
 
-/* ---- an export that is interrupted leaves no half file ---- */
-
-static const char *volatile unfinished;
-
-static void on_signal(int sig)
-{
-	if (unfinished)
-		unlink(unfinished);
-	signal(sig, SIG_DFL);
-	raise(sig);
-}
-
-static void catch_signals(void)
-{
-	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-	struct sigaction a = {.sa_handler = on_signal};
-
-	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
-		sigaction(signals[i], &a, NULL);
-}
-
 /* What a format has no place for is said beside it. */
 static void remark(const struct hb_window *w)
 {
@@ -156,14 +135,14 @@ static int export(struct hb_window *w, struct args *a)
 	o = hb_output__new(a->output, a->force, &a->error);
 	if (!o)
 		return hb_cli__fail(&a->error);
-	unfinished = hb_output__unfinished(o);
-	catch_signals();
+	hb_unfinished__set(hb_output__unfinished(o));
+	hb_unfinished__catch();
 	rc = a->format->run(w, hb_output__file(o), &a->error);
 	if (rc)
 		hb_output__abort(o);
 	else
 		rc = hb_output__commit(o, &a->error);
-	unfinished = NULL;
+	hb_unfinished__set(NULL);
 	if (rc && ferror(stdout)) /* main() says so */
 		return HB_EXIT_FAILED;
 	if (rc)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* `herschel-bpf import TRACE.json -o FILE.hbw`: another profiler's trace as a window. */
 #include <errno.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include "base/text.h"
 #include "cli/args.h"
 #include "cli/cli.h"
+#include "cli/unfinished.h"
 
 struct args {
 	const char *file, *output;
@@ -65,27 +65,6 @@ static const struct argp argp = {
 	   "input. Needs no root.\vWhat becomes what, and what is left out: docs/import.md.",
 };
 
-/* ---- an import that is interrupted leaves no half window: the trace is still there ---- */
-
-static const char *volatile unfinished;
-
-static void on_signal(int sig)
-{
-	if (unfinished)
-		unlink(unfinished);
-	signal(sig, SIG_DFL);
-	raise(sig);
-}
-
-static void catch_signals(void)
-{
-	static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-	struct sigaction a = {.sa_handler = on_signal};
-
-	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
-		sigaction(signals[i], &a, NULL);
-}
-
 /* A .part that is there before is somebody's: the import says so at once, and it is not touched. */
 static int import(const struct args *a, struct hb_import_stats *s, struct hb_error *e)
 {
@@ -101,11 +80,11 @@ static int import(const struct args *a, struct hb_import_stats *s, struct hb_err
 	if (asprintf(&part, "%s.part", a->output) < 0)
 		return hb_error__nomem(e, "a file name");
 	if (access(part, F_OK) != 0) {
-		unfinished = part;
-		catch_signals();
+		hb_unfinished__set(part);
+		hb_unfinished__catch();
 	}
 	err = hb_import__run(&o, s, e);
-	unfinished = NULL;
+	hb_unfinished__set(NULL);
 	free(part);
 	return err;
 }
