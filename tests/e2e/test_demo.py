@@ -16,6 +16,10 @@ def findings(name):
     return found[0] if found else None, found[1:]
 
 
+def may_come_first():
+    return subprocess.run(["chrt", "--rr", "1", "true"], stderr=subprocess.DEVNULL, check=False).returncode == 0
+
+
 @pytest.mark.deadline(400)
 def test_demo_shows_a_live_engine_and_leaves_no_process(hb):
     env = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
@@ -32,8 +36,11 @@ def test_demo_shows_a_live_engine_and_leaves_no_process(hb):
     assert os.path.getsize(paths.built("demo", "demo.pftrace")) > 10000
     first, others = findings("demo.hbw")
     assert first["id"] == "P14" and "kv-evict" in first["chain"], first
-    # What it planted is found in it alone. Where this machine is busy with other things its twin waits for a CPU, too.
+    calls = [(os.path.basename(f["file"]), f["line"] > 0) for f in first["stack"] if f["f"] == "Client.allocate"]
+    assert calls == [("kv.py", True)], first["stack"]
+    # What it planted is found in it alone. The engine runs before all others where that is allowed: then its twin is silent.
     twin, others = findings("twin.hbw")
-    assert not {f["id"] for f in [twin] + others if f} - {"P16", "P30"}, (twin, others)
+    allowed = set() if may_come_first() else {"P16", "P30"}
+    assert not {f["id"] for f in [twin] + others if f} - allowed, (twin, others)
     left = subprocess.run(["pgrep", "-fl", "mini_llm.(serve|engine|worker|load).*" + paths.BUILD], stdout=subprocess.PIPE, text=True)
     assert not left.stdout, left.stdout

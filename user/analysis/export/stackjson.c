@@ -10,11 +10,9 @@
 
 #define CACHE_MAX ((size_t)64 << 20) /* then it starts anew */
 
-enum state { WHOLE = HB_STACK_WHOLE, TRUNCATED = HB_STACK_TRUNCATED, BROKEN = HB_STACK_BROKEN, MISSING };
-
 struct entry {
-	size_t at, size; /* in text: frames without the brackets */
-	enum state state;
+	size_t at, size;   /* in text: frames without the brackets */
+	const char *state; /* NULL: whole */
 };
 
 struct hb_stackjson {
@@ -50,8 +48,6 @@ void hb_stackjson__free(struct hb_stackjson *s)
 
 static void add_frame(struct hb_stackjson *s, const struct hb_loc *l)
 {
-	static const char *const langs[] = {
-	    [HB_LANG_NATIVE] = "native", [HB_LANG_KERNEL] = "kernel", [HB_LANG_PYTHON] = "py"};
 	struct hb_buf *b = &s->text;
 	char buf[512];
 
@@ -70,14 +66,14 @@ static void add_frame(struct hb_stackjson *s, const struct hb_loc *l)
 		hb_jbuf__str(b, hb_window__string(s->w, l->module));
 	}
 	hb_jbuf__lit(b, ",\"lang\":");
-	hb_jbuf__str(b, l->lang < 3 ? langs[l->lang] : "?");
+	hb_jbuf__str(b, hb_decode__lang(l));
 	hb_jbuf__lit(b, "}");
 }
 
 static struct entry make(struct hb_stackjson *s, u32 pid, u32 raw)
 {
 	struct hb_stack st = hb_window__stack(s->w, pid, raw);
-	struct entry e = {.at = s->text.size, .state = st.n ? (enum state)st.state : MISSING};
+	struct entry e = {.at = s->text.size, .state = hb_decode__stack_state(&st)};
 
 	for (u32 i = 0; i < st.n; i++) {
 		const struct hb_loc *l = hb_window__loc(s->w, st.locs[i]);
@@ -121,9 +117,8 @@ static bool find(struct hb_stackjson *s, u32 pid, u32 raw, struct entry *e)
 
 void hb_stackjson__array(struct hb_stackjson *s, struct hb_buf *b, u32 pid, u32 raw, u32 kraw)
 {
-	static const char *const words[] = {"whole", "truncated", "broken", "missing"};
 	const u32 raws[] = {raw, kraw};
-	enum state state = WHOLE;
+	const char *state = NULL;
 	struct entry e;
 	size_t begin;
 
@@ -139,12 +134,12 @@ void hb_stackjson__array(struct hb_stackjson *s, struct hb_buf *b, u32 pid, u32 
 		if (e.size && b->size > begin)
 			hb_jbuf__lit(b, ",");
 		hb_buf__add(b, s->text.data + e.at, e.size);
-		if (state == WHOLE && e.state <= MISSING)
+		if (!state)
 			state = e.state;
 	}
 	hb_jbuf__lit(b, "]");
-	if (state != WHOLE) {
+	if (state) {
 		hb_jbuf__lit(b, ",\"stack_state\":");
-		hb_jbuf__str(b, words[state]);
+		hb_jbuf__str(b, state);
 	}
 }

@@ -240,6 +240,24 @@ static const char *python_frame(const struct hb_window *w, const struct hb_loc *
 	return hb_text__clean(buf);
 }
 
+const char *hb_decode__lang(const struct hb_loc *l)
+{
+	static const char *const langs[] = {
+	    [HB_LANG_NATIVE] = "native", [HB_LANG_KERNEL] = "kernel", [HB_LANG_PYTHON] = "py"};
+
+	return l->lang < sizeof(langs) / sizeof(*langs) ? langs[l->lang] : "?";
+}
+
+const char *hb_decode__stack_state(const struct hb_stack *s)
+{
+	static const char *const states[] = {
+	    [HB_STACK_TRUNCATED] = "truncated", [HB_STACK_BROKEN] = "broken"};
+
+	if (!s->n)
+		return "missing";
+	return s->state < sizeof(states) / sizeof(*states) ? states[s->state] : NULL;
+}
+
 const char *hb_decode__frame(const struct hb_window *w, const struct hb_loc *l, enum hb_frame_style style,
 			     char *buf, size_t size)
 {

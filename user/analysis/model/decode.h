@@ -34,6 +34,11 @@ enum hb_frame_style {
 	HB_FRAME_MARKED, /* a kernel function with _[k], one of Python's with its file: "step (core.py)" */
 	HB_FRAME_LINE,	 /* the same with the line: "step (core.py:17)" */
 };
+/* "native", "kernel", "py": whose function a frame is, as all outputs say it. */
+const char *hb_decode__lang(const struct hb_loc *l);
+/* "truncated", "broken", "missing" (its frames are not in the window); NULL for a whole one. */
+const char *hb_decode__stack_state(const struct hb_stack *s);
+
 /* A frame as text. Cleaned. */
 const char *hb_decode__frame(const struct hb_window *w, const struct hb_loc *l, enum hb_frame_style style,
 			     char *buf, size_t size);

@@ -63,6 +63,44 @@ void hb_doc__frames(struct hb_doc *d, u32 pid, u32 raw)
 	}
 }
 
+static void put_frame(struct hb_doc *d, const struct hb_loc *l)
+{
+	char buf[512];
+
+	hb_json__object(d->j);
+	hb_json__kstring(d->j, "f", hb_decode__frame(d->w, l, HB_FRAME_NAME, buf, sizeof(buf)));
+	hb_doc__known(d, "file", l->file);
+	if (l->line)
+		hb_json__ku64(d->j, "line", l->line);
+	hb_doc__known(d, "module", l->module);
+	hb_json__kstring(d->j, "lang", hb_decode__lang(l));
+	hb_json__end(d->j);
+}
+
+void hb_doc__stack(struct hb_doc *d, const char *key, u32 pid, u32 raw)
+{
+	struct hb_stack st;
+	const char *state;
+	char name[64];
+
+	if (!raw)
+		return;
+	st = hb_window__stack(d->w, pid, raw);
+	hb_json__karray(d->j, key);
+	for (u32 i = 0; i < st.n; i++) {
+		const struct hb_loc *l = hb_window__loc(d->w, st.locs[i]);
+
+		if (l)
+			put_frame(d, l);
+	}
+	hb_json__end(d->j);
+	state = hb_decode__stack_state(&st);
+	if (!state)
+		return;
+	snprintf(name, sizeof(name), "%s_state", key);
+	hb_json__kstring(d->j, name, state);
+}
+
 static void put_price(struct hb_doc *d, const void *row)
 {
 	const struct hb_price_stat *p = row;

@@ -30,8 +30,13 @@ void hb_doc__left(struct hb_doc *d, const char *key, u32 n);
 void hb_doc__table(struct hb_doc *d, const char *key, const void *const *rows, u32 n,
 		   void (*put)(struct hb_doc *, const void *));
 
-/* Values of the array that is open: a stack's frames, outermost first. */
+/* Values of the array that is open: a stack's frames as words, outermost first. */
 void hb_doc__frames(struct hb_doc *d, u32 pid, u32 raw);
+/*
+ * `key`: a stack as in the exports (docs/ndjson.md): an array of {f, file, line, module, lang}, outermost
+ * first, with "KEY_state" where it is truncated, broken or missing. Nothing for stack 0.
+ */
+void hb_doc__stack(struct hb_doc *d, const char *key, u32 pid, u32 raw);
 
 /* Members of all tables of the report (docs/report-json.md); without the stacks where rows are limited. */
 void hb_doc__tables(struct hb_doc *d);

@@ -16,11 +16,8 @@ static void put_exposed(struct hb_json *j, u64 min, u64 max, u64 likely)
 
 static void put_stack(struct hb_doc *d, const char *key, const struct hb_task *t, u32 stack)
 {
-	if (!t || !stack)
-		return;
-	hb_json__karray(d->j, key);
-	hb_doc__frames(d, t->pid, stack);
-	hb_json__end(d->j);
+	if (t)
+		hb_doc__stack(d, key, t->pid, stack);
 }
 
 static void put_who(struct hb_doc *d, const struct hb_instance *x)

@@ -34,11 +34,17 @@ function exposedText(f) {
 	return high > 0 ? range(low, high, ns) + likely : "";
 }
 
+/* "function (file.py:12)", "function [module]", as the text report has them. */
+function frameText(f) {
+	const base = (path) => path.split("/").pop();
+	return f.file ? `${f.f} (${base(f.file)}${f.line ? `:${f.line}` : ""})` : f.module ? `${f.f} [${base(f.module)}]` : f.f;
+}
+
 function stackBlock(title, frames) {
 	if (!Array.isArray(frames) || !frames.length)
 		return null;
 	return el("details", {}, el("summary", {}, `${title} (${frames.length} frames)`),
-		el("pre", {tabindex: 0, "aria-label": title}, frames.join("\n")));
+		el("pre", {tabindex: 0, "aria-label": title}, frames.map(frameText).join("\n")));
 }
 
 function taskText(t) {
