@@ -152,6 +152,58 @@ static void a_pool_parks_for_each_task(void **state)
 	pat_end(&q);
 }
 
+/* Threads of Python have the process's name, whatever they were made for, and take turns at the GIL: that is
+ * no pool. Two that run the same function are one. */
+static void threads_of_one_name_are_no_pool(void **state)
+{
+	static const char *const routine[2][2] = {{"_worker", "process_output_sockets"},
+						  {"_worker", "_worker"}};
+
+	for (int alike = 0; alike < 2; alike++) {
+		struct pat p = pat_new(alike ? "pool-alike" : "pool-apart");
+		u16 pool[2];
+
+		pat_steps(&p);
+		for (u32 k = 0; k < 2; k++) {
+			pool[k] = rig_task(&p.h.r, 100, 110 + k, "EngineCore", true);
+			pat_stack(&p, 100, 77 + k, "/usr/lib/python3.11/threading.py", "Thread._bootstrap",
+				  "Thread._bootstrap_inner", "Thread.run", routine[alike][k], NULL);
+			PSLEEP(&p, pool[k], US, 2 * US, 2 * US, 0, .chankind = HB_CHAN_FUTEX,
+			       .sysno = SYS_FUTEX, .stack = 77 + k);
+		}
+		for (u64 i = 0; i < STEPS; i++)
+			churn(&p, pool, i * STEP);
+		pat_run(&p);
+		if (alike)
+			pat_first(&p, "P23", STEPS * 3800 * US);
+		else
+			pat_silent(&p, "P23");
+		pat_end(&p);
+	}
+}
+
+/* A thread that sleeps until it has the GIL is not done with its task. */
+static void waiting_for_the_gil_is_no_parking(void **state)
+{
+	struct pat p = pat_new("pool-gil");
+	u16 pool[2];
+
+	pat_steps(&p);
+	pool[0] = rig_task(&p.h.r, 100, 110, "pool-0", true);
+	pool[1] = rig_task(&p.h.r, 100, 111, "pool-1", true);
+	for (u64 i = 0; i < STEPS; i++) {
+		churn(&p, pool, i * STEP);
+		for (int k = 0; k < 2; k++)
+			pat_put(&p, i * STEP + 3990 * US, pool[k], HB_TYPE_py_gil,
+				&(struct hb_rec_py_gil){
+				    .dur = 3900 * US, .slept = 3800 * US, .gil = 0x77, .sleeps = 90});
+	}
+	pat_run(&p);
+	pat_silent(&p, "P23");
+	assert_string_equal(pat_ruled_out(&p, "P23")->measure.param->key, "wakes");
+	pat_end(&p);
+}
+
 /* ---- P24 ---- */
 
 static void spin(struct pat *p, u16 sysno)
@@ -529,6 +581,8 @@ int main(void)
 	    cmocka_unit_test(gil_twins),
 	    cmocka_unit_test(many_queue_for_a_lock),
 	    cmocka_unit_test(a_pool_parks_for_each_task),
+	    cmocka_unit_test(threads_of_one_name_are_no_pool),
+	    cmocka_unit_test(waiting_for_the_gil_is_no_parking),
 	    cmocka_unit_test(one_asks_in_a_loop),
 	    cmocka_unit_test(exceptions_as_control_flow),
 	    cmocka_unit_test(collections),

@@ -12,15 +12,16 @@
 enum { WAKES, SLICE, THREADS, BIRTHS };
 
 static const struct hb_param params[] = {
-    [WAKES] = {"wakes", HB_UNIT_RATE, 5000, "wake-ups of threads of one name in one process"},
+    [WAKES] = {"wakes", HB_UNIT_RATE, 5000, "wake-ups of threads of one name and function in one process"},
     [SLICE] = {"slice", HB_UNIT_NS, 50000, "half of what they run between two sleeps is shorter than this"},
     [THREADS] = {"threads", HB_UNIT_COUNT, 2, "threads of the pool"},
     [BIRTHS] = {"births", HB_UNIT_RATE, 10, "threads made, where it is no pool at all"},
     {0},
 };
 
-struct pool { /* threads of one process whose names differ in a number only */
+struct pool { /* threads of one process whose names differ in a number only, and that began alike */
 	u32 pid, n;
+	u32 routine; /* where they began, see routine_of() */
 	char name[20];
 	u64 wakes, births;
 	struct hb_hist slice;
@@ -43,24 +44,55 @@ static void base_name(const char *comm, char *out, size_t size)
 		out[--n] = 0;
 }
 
-static u32 pool_of(struct pools *all, const struct hb_scene *s, const struct hb_tl_thread *t)
+/* What every thread of Python begins with. */
+static const struct hb_frame_rule beginnings[] = {
+    {"threading", "_bootstrap*"}, {"threading", "Thread.run"}, {"threading", "run"}, {NULL, NULL}};
+
+/* The name of the function that the thread was made for, by where it sleeps: a string; 0 not known. Threads
+ * of Python all have the process's name, whatever they do. */
+static u32 routine_of(const struct hb_scene *s, u32 t)
 {
+	u32 n, pid = hb_timeline__thread(s->tl, t)->pid;
+	const struct hb_tl_sleep *z = hb_timeline__sleeps(s->tl, t, &n);
+
+	for (u32 i = 0; i < n; i++) {
+		struct hb_stack st =
+		    z[i].at.stack ? hb_window__stack(s->w, pid, z[i].at.stack) : (struct hb_stack){0};
+
+		for (u32 k = 0; k < st.n; k++) {
+			const struct hb_loc *l = hb_window__loc(s->w, st.locs[k]);
+
+			if (l && l->func && l->lang == HB_LANG_PYTHON &&
+			    !hb_scene__loc(s, st.locs[k], beginnings))
+				return l->func;
+		}
+	}
+	return 0;
+}
+
+static u32 pool_of(struct pools *all, const struct hb_scene *s, u32 thread)
+{
+	const struct hb_tl_thread *t = hb_timeline__thread(s->tl, thread);
+	u32 routine = routine_of(s, thread);
 	char name[20];
 
 	base_name(hb_decode__comm(s->w, t->task), name, sizeof(name));
 	for (u32 i = 0; i < all->n; i++)
-		if (all->p[i].pid == t->pid && strcmp(all->p[i].name, name) == 0)
+		if (all->p[i].pid == t->pid && all->p[i].routine == routine &&
+		    strcmp(all->p[i].name, name) == 0)
 			return i;
-	all->p[all->n] = (struct pool){.pid = t->pid};
+	all->p[all->n] = (struct pool){.pid = t->pid, .routine = routine};
 	memcpy(all->p[all->n].name, name, sizeof(name));
 	return all->n++;
 }
 
-static bool parks(const struct hb_tl_sleep *z)
+/* A thread that waits for the GIL is not done with its piece of work. */
+static bool parks(const struct hb_scene *s, u32 t, const struct hb_tl_sleep *z)
 {
 	return z->state == HB_TSTATE_SLEEPING &&
 	       (z->chankind == HB_CHAN_FUTEX || z->chankind == HB_CHAN_EPOLL ||
-		z->chankind == HB_CHAN_EVENTFD || z->chankind == HB_CHAN_PIPE);
+		z->chankind == HB_CHAN_EVENTFD || z->chankind == HB_CHAN_PIPE) &&
+	       hb_timeline__at(s->tl, t, HB_TL_GIL, z->at.begin) == HB_NONE;
 }
 
 static int sum_up(const struct hb_scene *s, u32 t, struct pool *p)
@@ -71,7 +103,7 @@ static int sum_up(const struct hb_scene *s, u32 t, struct pool *p)
 	p->n++;
 	p->births += hb_timeline__thread(s->tl, t)->born != 0;
 	for (u32 i = 0; i < n; i++) {
-		if (!parks(&z[i]))
+		if (!parks(s, t, &z[i]))
 			continue;
 		p->wakes++;
 		if (i + 1 < n && z[i + 1].at.begin >= z[i].at.end &&
@@ -96,7 +128,7 @@ static int add_cases(struct hb_draft *d, const struct hb_scene *s, u32 t)
 				    .stack = z[i].at.stack,
 				    .waker = e[i].task};
 
-		if (parks(&z[i]) && c.end > c.begin)
+		if (parks(s, t, &z[i]) && c.end > c.begin)
 			err = hb_draft__add(d, &c);
 	}
 	return err;
@@ -119,7 +151,7 @@ static int add_waits(struct hb_draft *d, const struct hb_look *l, u32 t, const u
 				    .stack = z[i].at.stack,
 				    .waker = e[i].task};
 
-		if (!parks(&z[i]) || e[i].thread == HB_NONE || of[e[i].thread] != number)
+		if (!parks(l->s, t, &z[i]) || e[i].thread == HB_NONE || of[e[i].thread] != number)
 			continue;
 		if (i + 1 < n && z[i + 1].at.begin >= c.end && z[i + 1].at.begin - c.end <= slice)
 			c.end = z[i + 1].at.begin;
@@ -164,7 +196,7 @@ static int detect(struct hb_look *l)
 	int err = all.p && all.of ? 0 : -ENOMEM;
 
 	for (u32 t = 0; t < n && !err; t++) {
-		all.of[t] = pool_of(&all, l->s, hb_timeline__thread(l->s->tl, t));
+		all.of[t] = pool_of(&all, l->s, t);
 		err = sum_up(l->s, t, &all.p[all.of[t]]);
 	}
 	for (u32 i = 0; i < all.n && !err; i++)
@@ -184,9 +216,10 @@ HB_PATTERN(p23_park_churn) = {
     .explains = "P22 P30",
     .needs = HB_NEED_SLEEP | HB_NEED_ACCEL,
     .params = params,
-    .rule = "threads of one name wake thousands of times a second and run for microseconds each time, or are "
-	    "made anew many "
-	    "times a second, and the next launch waits for them",
+    .rule =
+	"threads of one name, that run the same function, wake thousands of times a second and run for "
+	"microseconds each time, or are made anew many times a second, and the next launch waits for them. "
+	"Waiting for the GIL is not parking",
     .fix = "hand over several tasks at once, bound the pool, spin shortly before parking, fewer workers",
     .ref = "ggml-org/llama.cpp#8672 (twice the switches with a paused pool); pydantic/pydantic-ai#4884 (30 "
 	   "to 800 threads)",
