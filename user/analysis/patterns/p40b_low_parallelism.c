@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Long kernels with fewer blocks than the device has multiprocessors. */
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "analysis/patterns/pattern.h"
 
@@ -13,17 +11,6 @@ static const struct hb_param params[] = {
     [SHARE] = {"share", HB_UNIT_SHARE, 30000, "such kernels, of the kernels' time"},
     {0},
 };
-
-/* Multiprocessors of a device, as the window says; 0 unknown. */
-static u32 multiprocessors(const struct hb_scene *s, u32 number)
-{
-	char key[32];
-	const char *text;
-
-	snprintf(key, sizeof(key), "device_%u_sms", number);
-	text = hb_window__meta(s->w, key);
-	return text ? (u32)strtoul(text, NULL, 10) : 0;
-}
 
 /* `size` of a kernel is its blocks. What could be saved: the part of the device that had none. */
 static int sum_up(const struct hb_look *l, const struct hb_device *v, u32 sms, u64 *in, u64 *all, u32 *top,
@@ -57,7 +44,7 @@ static int sum_up(const struct hb_look *l, const struct hb_device *v, u32 sms, u
 
 static int by_device(struct hb_look *l, const struct hb_device *v)
 {
-	u32 sms = multiprocessors(l->s, v->number), top = 0;
+	u32 sms = hb_scene__multiprocessors(l->s, v->number), top = 0;
 	u64 in = 0, all = 0;
 	struct hb_draft *d;
 

@@ -1,16 +1,145 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The same kernel gets slower as the device throttles. No window holds the records of this yet. */
-#include "analysis/patterns/patterns.h"
+/* The same kernels take longer in the later half of the window: the device got slower. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "analysis/model/dist.h"
+#include "analysis/patterns/same.h"
+#include "base/text.h"
+
+enum { LEAST, COUNT, SLOWER, COVER, SHARE, KINDS };
+
+static const struct hb_param params[] = {
+    [LEAST] = {"least", HB_UNIT_NS, 5000, "kernels shorter than this do not count"},
+    [COUNT] = {"count", HB_UNIT_COUNT, 20, "executions of a kernel in each half, to be compared"},
+    [SLOWER] = {"slower", HB_UNIT_RATIO, 1150000, "median of the later half over that of the earlier one"},
+    [COVER] = {"cover", HB_UNIT_SHARE, 300000, "of the kernels' time is of kernels that can be compared"},
+    [SHARE] = {"share", HB_UNIT_SHARE, 500000, "of their time is of kernels that got slower"},
+    [KINDS] = {"kinds", HB_UNIT_COUNT, 2, "kernels with another name or grid that got slower"},
+    {0},
+};
+
+struct halves {
+	u64 mid, compared, slow; /* ns of kernels that can be compared; that got slower */
+	u32 kinds;
+	const struct hb_same_kind *top; /* that lost most */
+	u64 early, late, lost;		/* of it: medians, and what it lost */
+};
+
+static u64 median(const struct hb_same *x, u32 from, u32 to, u64 *room)
+{
+	for (u32 i = from; i < to; i++)
+		room[i - from] = hb_same__ns(x, &x->exec[i]);
+	return hb_dist__median(room, to - from);
+}
+
+/* First execution of the later half. */
+static u32 later(const struct hb_same *x, const struct hb_same_kind *k, u64 mid)
+{
+	u32 i = k->first;
+
+	while (i < k->first + k->n && x->v->op[x->exec[i].op].begin < mid)
+		i++;
+	return i;
+}
+
+/* `usual` of a kind that got slower becomes its median before; 0: it did not. */
+static int compare(const struct hb_look *l, struct hb_same *x, struct halves *h)
+{
+	u64 *room = malloc((x->most + 1) * sizeof(*room));
+
+	if (!room)
+		return -ENOMEM;
+	for (u32 i = 0; i < x->n; i++) {
+		struct hb_same_kind *k = &x->kind[i];
+		u32 mid = later(x, k, h->mid), end = k->first + k->n;
+		u64 early, late;
+
+		if (mid - k->first < hb_look__param(l, COUNT) || end - mid < hb_look__param(l, COUNT))
+			continue;
+		h->compared += k->total;
+		early = median(x, k->first, mid, room);
+		late = median(x, mid, end, room);
+		if (hb_share(late, early) < hb_look__param(l, SLOWER))
+			continue;
+		k->usual = early;
+		h->slow += k->total;
+		if ((late - early) * (end - mid) <= h->lost)
+			continue;
+		h->lost = (late - early) * (end - mid);
+		h->top = k;
+		h->early = early;
+		h->late = late;
+	}
+	free(room);
+	return 0;
+}
+
+static int tell(struct hb_look *l, const struct hb_same *x, const struct halves *h)
+{
+	char before[32], after[32];
+	struct hb_draft *d = hb_look__find(
+	    l,
+	    "device %u got slower: the same kernels take longer in the later half of the window (%llu %% of "
+	    "the "
+	    "time of those that can be compared is of such); most of it %.120s: %s, then %s",
+	    x->v->number, (unsigned long long)(hb_share(h->slow, h->compared) / 10000),
+	    hb_window__string(l->s->w, h->top->name), hb_text__ns(before, sizeof(before), h->early),
+	    hb_text__ns(after, sizeof(after), h->late));
+	int err = 0;
+
+	if (!d)
+		return -ENOMEM;
+	hb_draft__pid(d, x->v->pid);
+	hb_draft__device(d, x->v->index);
+	hb_draft__confidence(d, HB_CONFIDENCE_MEDIUM,
+			     "clocks and power are not recorded: why it got slower is not known");
+	for (u32 i = 0; i < x->n; i++) {
+		const struct hb_same_kind *k = &x->kind[i];
+
+		for (u32 e = k->usual ? later(x, k, h->mid) : k->first + k->n; e < k->first + k->n && !err;
+		     e++)
+			err = hb_same__add(l->s, x, &x->exec[e], k->usual, d);
+	}
+	return err;
+}
+
+static int by_device(struct hb_look *l, const struct hb_device *v)
+{
+	struct halves h = {.mid = v->begin + (v->end - v->begin) / 2};
+	struct hb_same x;
+	int err = hb_same__build(l->s, v, hb_look__param(l, LEAST), &x);
+
+	err = err ? err : compare(l, &x, &h);
+	err = err ? err : hb_same__kernels(&x, &h.kinds);
+	hb_look__subject(l);
+	if (!err && hb_look__at_least(l, COVER, hb_share(h.compared, x.kernels)) &&
+	    hb_look__at_least(l, SHARE, hb_share(h.slow, h.compared)) && hb_look__at_least(l, KINDS, h.kinds))
+		err = tell(l, &x, &h);
+	hb_same__free(&x);
+	return err;
+}
+
+static int detect(struct hb_look *l)
+{
+	return hb_look__devices(l, by_device);
+}
 
 HB_PATTERN(p40f_throttling) = {
     .id = "P40f",
     .layer = "kernel",
-    .title = "device clocks fall",
+    .title = "the device gets slower",
     .rank = HB_RANK_OWN,
-    .needs = HB_NEED_DEVICE | HB_NEED_COUNTER,
-    .rule = "the same kernel with the same grid is 15 % slower in the later half while the clock is lower",
-    .fix = "cooling, power limit",
+    .needs = HB_NEED_DEVICE,
+    .params = params,
+    .rule =
+	"several kernels, of the same grid and between the same neighbours, alone on the device, are 15 % "
+	"slower in the later half of the window. Kernels whose time follows from their data are left out: "
+	"attention, experts, sorting, grids that are a multiple of the multiprocessors; and collectives",
+    .fix = "cooling, power limit, clocks; a device of its own",
     .ref = "no public incident is known",
-    .traps = "another process on the device (P47)",
-    .settle = "clocks and power at 10 Hz",
+    .traps = "kernels that get other sizes with the same grid; clocks that are raised in the first seconds "
+	     "make the device faster, not slower; another process on the device that came later",
+    .settle = "clocks, power and users of the device at 10 Hz beside a second window (nvidia-smi dmon)",
+    .detect = detect,
 };

@@ -1,17 +1,248 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The same kernel has two speeds, or another process uses the device. No window holds the records of this
- * yet. */
-#include "analysis/patterns/patterns.h"
+/* The same kernels have two speeds, all of them at the same times: the device is shared, or changes its
+ * speed. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "analysis/model/dist.h"
+#include "analysis/patterns/same.h"
+#include "base/text.h"
+
+enum { LEAST, COUNT, APART, MODE, CLEAR, COVER, SHARE, KINDS, TOGETHER, EARLY };
+
+static const struct hb_param params[] = {
+    [LEAST] = {"least", HB_UNIT_NS, 5000, "kernels shorter than this do not count"},
+    [COUNT] = {"count", HB_UNIT_COUNT, 40, "executions of a kernel, to be looked at"},
+    [APART] = {"apart", HB_UNIT_RATIO, 1150000, "mean of its slow mode over that of its fast one"},
+    [MODE] = {"mode", HB_UNIT_SHARE, 100000, "of its executions are of the smaller mode"},
+    [CLEAR] = {"clear", HB_UNIT_SHARE, 850000,
+	       "of the variance of its durations is the two modes' (an even spread has 0.75, one hill 0.64)"},
+    [COVER] = {"cover", HB_UNIT_SHARE, 300000, "of the kernels' time is of kernels that can be looked at"},
+    [SHARE] = {"share", HB_UNIT_SHARE, 500000, "of their time is of kernels with two modes"},
+    [KINDS] = {"kinds", HB_UNIT_COUNT, 2, "kernels with another name or grid that have them"},
+    [TOGETHER] = {"together", HB_UNIT_SHARE, 500000,
+		  "of what chance leaves, successive kernels are in the same mode more often than by chance"},
+    [EARLY] = {"early", HB_UNIT_SHARE, 100000,
+	       "of the slow executions are in the earlier half: else the device got slower (P40f)"},
+    {0},
+};
+
+enum { FAST = 1, SLOW }; /* hb_same_exec.mode; 0: its kind has one */
+
+struct modes {
+	u64 looked, two; /* ns of kernels looked at; with two modes */
+	u32 kinds;
+	u64 slow, slow_early, execs; /* executions */
+	const struct hb_same_kind *top;
+	u64 lost, fast_ns, slow_ns; /* of top */
+};
+
+static int cmp_u64(const void *a, const void *b)
+{
+	u64 x = *(const u64 *)a, y = *(const u64 *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+struct split {
+	u32 fast; /* so many are of the fast mode */
+	double clear, fast_mean, slow_mean;
+};
+
+/* Where to part sorted durations so that most of their variance lies between the parts (Otsu). */
+static struct split part(const u64 *v, u32 n)
+{
+	struct split best = {.fast = n};
+	double sum = 0, squares = 0, left = 0, all, most = 0;
+
+	for (u32 i = 0; i < n; i++) {
+		sum += (double)v[i];
+		squares += (double)v[i] * (double)v[i];
+	}
+	all = squares - sum * sum / n;
+	for (u32 k = 1; k < n; k++) {
+		double a, b, between;
+
+		left += (double)v[k - 1];
+		a = left / k;
+		b = (sum - left) / (n - k);
+		between = (b - a) * (b - a) * k * (n - k) / n;
+		if (v[k] == v[k - 1] || between <= most)
+			continue;
+		most = between;
+		best = (struct split){.fast = k, .fast_mean = a, .slow_mean = b};
+	}
+	best.clear = all > 0 ? most / all : 0;
+	return best;
+}
+
+static bool has_two(const struct hb_look *l, const struct split *p, u32 n)
+{
+	u32 few = p->fast < n - p->fast ? p->fast : n - p->fast;
+
+	return hb_share(few, n) >= hb_look__param(l, MODE) &&
+	       p->clear * 1e6 >= (double)hb_look__param(l, CLEAR) &&
+	       p->slow_mean * 1e6 >= p->fast_mean * (double)hb_look__param(l, APART);
+}
+
+static void mark(struct hb_same *x, struct hb_same_kind *k, const struct split *p, u64 limit, struct modes *m)
+{
+	u64 mid = x->v->begin + (x->v->end - x->v->begin) / 2, lost = 0;
+
+	k->usual = (u64)p->fast_mean;
+	for (u32 i = k->first; i < k->first + k->n; i++) {
+		bool slow = hb_same__ns(x, &x->exec[i]) >= limit;
+
+		x->exec[i].mode = slow ? SLOW : FAST;
+		m->slow += slow;
+		m->slow_early += slow && x->v->op[x->exec[i].op].begin < mid;
+		lost += slow ? hb_same__ns(x, &x->exec[i]) - k->usual : 0;
+	}
+	m->execs += k->n;
+	m->two += k->total;
+	if (lost <= m->lost)
+		return;
+	m->lost = lost;
+	m->top = k;
+	m->fast_ns = k->usual;
+	m->slow_ns = (u64)p->slow_mean;
+}
+
+static int look_for(const struct hb_look *l, struct hb_same *x, struct modes *m)
+{
+	u64 *room = malloc((x->most + 1) * sizeof(*room));
+
+	if (!room)
+		return -ENOMEM;
+	for (u32 i = 0; i < x->n; i++) {
+		struct hb_same_kind *k = &x->kind[i];
+		struct split p;
+
+		if (k->n < hb_look__param(l, COUNT))
+			continue;
+		m->looked += k->total;
+		for (u32 e = 0; e < k->n; e++)
+			room[e] = hb_same__ns(x, &x->exec[k->first + e]);
+		qsort(room, k->n, sizeof(*room), cmp_u64);
+		p = part(room, k->n);
+		if (has_two(l, &p, k->n))
+			mark(x, k, &p, room[p.fast], m);
+	}
+	free(room);
+	return 0;
+}
+
+/* Of successive executions of different kernels, how much more often both are slow, or both fast, than if
+ * each were so by itself (Cohen's kappa): millionths. */
+static int together(const struct hb_same *x, const struct modes *m, u64 *out)
+{
+	u64 pairs = 0, agree = 0;
+	u32 *kind = calloc(x->v->n_ops + 1, sizeof(*kind)), last = UINT32_MAX;
+	u8 *mode = calloc(x->v->n_ops + 1, 1);
+	double slow = (double)m->slow / (double)(m->execs ? m->execs : 1), chance, seen;
+
+	for (u32 i = 0; i < x->n && kind && mode; i++)
+		for (u32 e = x->kind[i].first; e < x->kind[i].first + x->kind[i].n; e++) {
+			kind[x->exec[e].op] = i;
+			mode[x->exec[e].op] = (u8)x->exec[e].mode;
+		}
+	for (u32 i = 0; i < x->v->n_ops && kind && mode; i++) {
+		if (!mode[i])
+			continue;
+		if (last != UINT32_MAX && x->kind[kind[last]].name != x->kind[kind[i]].name) {
+			pairs++;
+			agree += mode[last] == mode[i];
+		}
+		last = i;
+	}
+	chance = slow * slow + (1 - slow) * (1 - slow);
+	seen = pairs ? (double)agree / (double)pairs : 0;
+	*out = seen > chance && chance < 1 ? (u64)((seen - chance) / (1 - chance) * 1e6) : 0;
+	free(mode);
+	if (!kind)
+		return -ENOMEM;
+	free(kind);
+	return mode ? 0 : -ENOMEM;
+}
+
+static int tell(struct hb_look *l, const struct hb_same *x, const struct modes *m)
+{
+	char fast[32], slow[32];
+	struct hb_draft *d = hb_look__find(
+	    l,
+	    "device %u has two speeds: the same kernels take one time or another, all of them at the same "
+	    "times (%llu %% of their executions are slow); most of it %.120s: %s or %s",
+	    x->v->number, (unsigned long long)((hb_share(m->slow, m->execs) + 5000) / 10000),
+	    hb_window__string(l->s->w, m->top->name), hb_text__ns(fast, sizeof(fast), m->fast_ns),
+	    hb_text__ns(slow, sizeof(slow), m->slow_ns));
+	int err = 0;
+
+	if (!d)
+		return -ENOMEM;
+	hb_draft__pid(d, x->v->pid);
+	hb_draft__device(d, x->v->index);
+	hb_draft__confidence(d, HB_CONFIDENCE_MEDIUM,
+			     "clocks, power and other users of the device are not recorded");
+	for (u32 i = 0; i < x->n; i++) {
+		const struct hb_same_kind *k = &x->kind[i];
+
+		for (u32 e = k->first; e < k->first + k->n && !err; e++)
+			if (x->exec[e].mode == SLOW)
+				err = hb_same__add(l->s, x, &x->exec[e], k->usual, d);
+	}
+	return err;
+}
+
+static int judge(struct hb_look *l, const struct hb_same *x, const struct modes *m)
+{
+	u64 common;
+
+	hb_look__subject(l);
+	if (!hb_look__at_least(l, COVER, hb_share(m->looked, x->kernels)) ||
+	    !hb_look__at_least(l, SHARE, hb_share(m->two, m->looked)) ||
+	    !hb_look__at_least(l, KINDS, m->kinds))
+		return 0;
+	if (together(x, m, &common))
+		return -ENOMEM;
+	if (!hb_look__at_least(l, TOGETHER, common) ||
+	    !hb_look__at_least(l, EARLY, hb_share(m->slow_early, m->slow)))
+		return 0;
+	return tell(l, x, m);
+}
+
+static int by_device(struct hb_look *l, const struct hb_device *v)
+{
+	struct modes m = {0};
+	struct hb_same x;
+	int err = hb_same__build(l->s, v, hb_look__param(l, LEAST), &x);
+
+	err = err ? err : look_for(l, &x, &m);
+	err = err ? err : hb_same__kernels(&x, &m.kinds);
+	err = err ? err : judge(l, &x, &m);
+	hb_same__free(&x);
+	return err;
+}
+
+static int detect(struct hb_look *l)
+{
+	return hb_look__devices(l, by_device);
+}
 
 HB_PATTERN(p47_bimodal_kernel) = {
     .id = "P47",
     .layer = "kernel",
-    .title = "device shared or degraded",
+    .title = "device shared or degraded: two speeds",
     .rank = HB_RANK_OWN,
-    .needs = HB_NEED_DEVICE | HB_NEED_COUNTER,
-    .rule = "one kernel with one grid has two modes at equal clocks, or another process is on the device",
-    .fix = "power, exclusive use",
-    .ref = "a public thread: 63 against 94 ms a step",
-    .traps = "overlapping kernels",
-    .settle = "device users and power at 10 Hz",
+    .needs = HB_NEED_DEVICE,
+    .params = params,
+    .rule =
+	"several kernels, of the same grid and between the same neighbours, alone among this process's "
+	"work, have two clearly parted durations, and successive ones are slow or fast together: it is the "
+	"device, not one kernel. Left out are the same kernels as in P40f. (Another process on the device "
+	"is not recorded; it shows by this)",
+    .fix = "a device of its own, power and clock limits",
+    .ref = "a public thread: 63 against 94 ms a step at equal clocks, power differs",
+    .traps = "kernels that get other sizes with the same grid, step by step (prefill and decode)",
+    .settle = "users, power and clocks of the device at 10 Hz beside a second window (nvidia-smi dmon, pmon)",
+    .detect = detect,
 };

@@ -127,6 +127,9 @@ u64 hb_scene__likely(const struct hb_scene *s, u32 thread, u64 begin, u64 end);
 /* Length of a process's steps together; where it has none, of the window. Never 0. */
 u64 hb_scene__step_time(const struct hb_scene *s, u32 pid);
 
+/* Multiprocessors of a device (its number), as the window says; 0 not known. */
+u32 hb_scene__multiprocessors(const struct hb_scene *s, u32 device);
+
 /* Index of a thread's first call that gives the device work and begins at or after t; the number of its calls
  * when there is none. */
 u32 hb_scene__next_work(const struct hb_scene *s, u32 thread, u64 t);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Questions that several detectors ask of a window. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analysis/model/decode.h"
@@ -52,6 +53,16 @@ u64 hb_scene__step_time(const struct hb_scene *s, u32 pid)
 	const struct hb_series *p = hb_steps__of_pid(s->steps, pid);
 
 	return p && p->n && p->sum ? p->sum : s->wall;
+}
+
+u32 hb_scene__multiprocessors(const struct hb_scene *s, u32 device)
+{
+	char key[32];
+	const char *text;
+
+	snprintf(key, sizeof(key), "device_%u_sms", device);
+	text = hb_window__meta(s->w, key);
+	return text ? (u32)strtoul(text, NULL, 10) : 0;
 }
 
 /* ---- calls ---- */

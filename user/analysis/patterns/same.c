@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "analysis/patterns/same.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/map.h"
+#include "base/text.h"
+
+/* Kernels whose time follows from their data, not from their grid; and those that wait. */
+static const char *const varying[] = {
+    "*ttention*", "*fmha*", "*flash_*",	    "*Flash*",	 "*_mla*",     "*paged*",   "*moe*",
+    "*Moe*",	  "*MoE*",  "*group*",	    "*Group*",	 "*expert*",   "*sort*",    "*Sort*",
+    "*topk*",	  "*topK*", "*TopK*",	    "*select*",	 "*nonzero*",  "*unique*",  "*ampl*",
+    "*scan*",	  "*Scan*", "*persistent*", "*Persist*", "*stream_k*", "*StreamK*", "*spin*",
+    "*wait*",	  "*Wait*", "*barrier*",    "*Barrier*", NULL,
+};
+
+static bool varies(const struct hb_scene *s, u32 name, struct hb_map *seen)
+{
+	u64 *yes = hb_map__slot(seen, name, NULL);
+	const char *const *g = varying;
+
+	if (yes && *yes)
+		return *yes == 2;
+	while (*g && !hb_text__glob(*g, hb_window__string(s->w, name)))
+		g++;
+	if (yes)
+		*yes = *g ? 2 : 1;
+	return *g != NULL;
+}
+
+/* What identifies an operation to its neighbours. */
+static u64 mark_of(const struct hb_device_op *o)
+{
+	return hb_hash64((u64)o->name << 32 ^ hb_hash64(o->size << 3 | o->kind));
+}
+
+/* key[i]: of the operation with those before and after it on its stream. 0 or -ENOMEM. */
+static int make_keys(const struct hb_device *v, u64 *key)
+{
+	u32 *last = malloc((v->n_streams + 1) * sizeof(*last));
+
+	if (!last)
+		return -ENOMEM;
+	for (u32 i = 0; i <= v->n_streams; i++)
+		last[i] = UINT32_MAX;
+	for (u32 i = 0; i < v->n_ops; i++) {
+		const struct hb_device_op *o = &v->op[i];
+		u32 *before = &last[o->stream < v->n_streams ? o->stream : v->n_streams];
+		u64 mark = mark_of(o);
+
+		key[i] = hb_hash64(mark + o->threads);
+		if (*before != UINT32_MAX) {
+			key[i] = hb_hash64(key[i] ^ (mark_of(&v->op[*before]) << 1));
+			key[*before] = hb_hash64(key[*before] + mark);
+		}
+		*before = i;
+	}
+	free(last);
+	return 0;
+}
+
+struct making {
+	const struct hb_scene *s;
+	struct hb_map *kinds, *seen;
+	u64 *key;
+	u32 *of; /* kind of each operation + 1; 0: not compared */
+	u32 cap;
+};
+
+static bool comparable(struct making *m, const struct hb_same *x, const struct hb_device_op *o, u64 least)
+{
+	if (o->kind != HB_DEVKIND_KERNEL || o->work != HB_WORK_COMPUTE || o->end - o->begin < least ||
+	    !o->size)
+		return false;
+	return !(x->sms && o->size % x->sms == 0) && !varies(m->s, o->name, m->seen);
+}
+
+static int count(struct making *m, struct hb_same *x, u32 i)
+{
+	const struct hb_device_op *o = &x->v->op[i];
+	u64 *slot = hb_map__slot(m->kinds, m->key[i], NULL);
+	struct hb_same_kind *k;
+
+	if (!slot)
+		return -ENOMEM;
+	if (!*slot) {
+		if (x->n == m->cap) {
+			u32 cap = m->cap ? 2 * m->cap : 64;
+
+			k = reallocarray(x->kind, cap, sizeof(*k));
+			if (!k)
+				return -ENOMEM;
+			x->kind = k;
+			m->cap = cap;
+		}
+		x->kind[x->n] = (struct hb_same_kind){.name = o->name, .blocks = (u32)o->size};
+		*slot = ++x->n;
+	}
+	m->of[i] = (u32)*slot;
+	k = &x->kind[*slot - 1];
+	k->n++;
+	k->total += o->end - o->begin;
+	return 0;
+}
+
+static int count_all(struct making *m, struct hb_same *x, u64 least)
+{
+	const struct hb_device *v = x->v;
+	u64 until = 0; /* end of what ran before */
+	int err = 0;
+
+	for (u32 i = 0; i < v->n_ops && !err; i++) {
+		const struct hb_device_op *o = &v->op[i];
+		bool alone = o->begin >= until && (i + 1 == v->n_ops || v->op[i + 1].begin >= o->end);
+
+		until = o->end > until ? o->end : until;
+		if (o->kind == HB_DEVKIND_KERNEL && o->work == HB_WORK_COMPUTE)
+			x->kernels += o->end - o->begin;
+		if (alone && comparable(m, x, o, least))
+			err = count(m, x, i);
+	}
+	return err;
+}
+
+static int fill(const struct making *m, struct hb_same *x)
+{
+	for (u32 i = 0; i < x->n; i++) {
+		x->kind[i].first = x->n_execs;
+		x->n_execs += x->kind[i].n;
+		x->most = x->kind[i].n > x->most ? x->kind[i].n : x->most;
+		x->kind[i].n = 0;
+	}
+	x->exec = calloc(x->n_execs + 1, sizeof(*x->exec));
+	if (!x->exec)
+		return -ENOMEM;
+	for (u32 i = 0; i < x->v->n_ops; i++) {
+		struct hb_same_kind *k = m->of[i] ? &x->kind[m->of[i] - 1] : NULL;
+
+		if (k)
+			x->exec[k->first + k->n++].op = i;
+	}
+	return 0;
+}
+
+int hb_same__build(const struct hb_scene *s, const struct hb_device *v, u64 least, struct hb_same *out)
+{
+	struct making m = {.s = s, .kinds = hb_map__new(), .seen = hb_map__new()};
+	int err;
+
+	*out = (struct hb_same){.v = v, .sms = hb_scene__multiprocessors(s, v->number)};
+	m.key = calloc(v->n_ops + 1, sizeof(*m.key));
+	m.of = calloc(v->n_ops + 1, sizeof(*m.of));
+	err = m.kinds && m.seen && m.key && m.of ? make_keys(v, m.key) : -ENOMEM;
+	err = err ? err : count_all(&m, out, least);
+	err = err ? err : fill(&m, out);
+	hb_map__free(m.kinds);
+	hb_map__free(m.seen);
+	free(m.key);
+	free(m.of);
+	return err;
+}
+
+void hb_same__free(struct hb_same *x)
+{
+	free(x->kind);
+	free(x->exec);
+	*x = (struct hb_same){0};
+}
+
+int hb_same__kernels(const struct hb_same *x, u32 *n)
+{
+	struct hb_map *seen = hb_map__new();
+	int err = seen ? 0 : -ENOMEM;
+
+	for (u32 i = 0; i < x->n && !err; i++)
+		if (x->kind[i].usual)
+			err = hb_map__put(seen, (u64)x->kind[i].name << 32 | x->kind[i].blocks, 1);
+	*n = err ? 0 : (u32)hb_map__size(seen);
+	hb_map__free(seen);
+	return err;
+}
+
+int hb_same__add(const struct hb_scene *s, const struct hb_same *x, const struct hb_same_exec *e, u64 usual,
+		 struct hb_draft *d)
+{
+	const struct hb_device_op *o = &x->v->op[e->op];
+	u64 ns = o->end - o->begin;
+	const struct hb_launch *k = hb_devices__launch_of(s->dev, o);
+	struct hb_case c = {.begin = o->begin, .end = o->end, .thread = HB_NONE, .stack = k ? k->stack : 0};
+
+	return hb_draft__add_device(d, &c, ns > usual ? ns - usual : 0);
+}
