@@ -26,6 +26,8 @@ def trace(name="python3 worker", steps=STEPS):
 
     for i in range(steps):
         at = 1000 + i * STEP_US
+        rows.append({"ph": "X", "cat": "python_function", "name": "/srv/engine.py(142): one_step", "pid": 7, "tid": 7, "ts": at, "dur": 8500,
+                     "args": {"Python id": i + 1}})
         rows.append({"ph": "X", "cat": "cpu_op", "name": f"aten::{name}", "pid": 7, "tid": 7, "ts": at, "dur": 8000,
                      "args": {"External id": i}})
         call(at + 10, 20, "cudaLaunchKernel", 10 * i + 1)
@@ -100,10 +102,12 @@ def read(path):
 
 
 def check_clean(b):
-    """No error in the console, nothing that the policy stopped, no request to anywhere."""
+    """No error in the console, nothing that the policy stopped, no request to anywhere, no object or missing value as text."""
     assert b.complaints() == []
     assert b.requests() == []
     assert b.eval("document.documentElement.dataset.ready") == "yes"
+    texts = b.eval("[...document.querySelectorAll('main *')].filter((e) => !e.children.length).map((e) => e.textContent).join('\\n')")
+    assert texts and "[object" not in texts and "undefined" not in texts and "NaN" not in texts
 
 
 def view(b):
@@ -226,6 +230,8 @@ def test_browser_loads_alone(page_of, chromium):
     for f in analysis["findings"]:
         for key in ("title", "id", "text", "fix"):
             assert f[key] in text, f"{f['id']}: {key} is not on the page"
+    stacks = chromium.eval("[...document.querySelectorAll('#findings pre')].map((p) => p.textContent)")
+    assert any("one_step (engine.py:142)" in s.split("\n") for s in stacks), stacks[:3]
     sections = chromium.eval("[...document.querySelectorAll('section')].map((s) => s.id)")
     assert sections == ["verdict", "findings", "steps", "timeline", "flames", "devices", "tables", "receipt"]
 
