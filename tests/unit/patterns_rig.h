@@ -10,6 +10,7 @@
 
 #include "host_rig.h"
 #include "analysis/model/device.h"
+#include "analysis/model/roofline.h"
 #include "analysis/patterns/patterns.h"
 
 #define US    1000ULL
@@ -39,6 +40,10 @@ struct pat {
 	struct hb_devices *d;
 	struct hb_host *host;
 	struct hb_findings *f;
+	const char *peaks_text; /* of what the devices can do; NULL: no roofline is made */
+	struct hb_peaks *peaks;
+	struct hb_roofline_opts roof_opts;
+	struct hb_roofline *roof;
 };
 
 static inline struct pat pat_new(const char *name)
@@ -138,6 +143,29 @@ static inline int pat_order(const void *a, const void *b)
 	return x->n < y->n ? -1 : x->n > y->n;
 }
 
+/* Devices, and the roofline where it is asked for. */
+static inline void pat_devices(struct pat *p)
+{
+	const struct hb_feed *feeds[2];
+	struct hb_error e = {0};
+
+	p->d = hb_devices__new(p->w, NULL, &e);
+	assert_non_null(p->d);
+	feeds[0] = hb_devices__feed(p->d);
+	if (p->peaks_text) {
+		p->peaks = hb_peaks__new();
+		assert_int_equal(
+		    hb_peaks__add_text(p->peaks, "test", p->peaks_text, strlen(p->peaks_text), &e), 0);
+		p->roof_opts.peaks = p->peaks;
+		p->roof = hb_roofline__new(p->w, &p->roof_opts, &e);
+		assert_non_null(p->roof);
+		feeds[1] = hb_roofline__feed(p->roof);
+	}
+	p->m = hb_model__build_with(p->w, feeds, p->roof ? 2 : 1, &e);
+	if (!p->m || hb_devices__finish(p->d, &e) || (p->roof && hb_roofline__finish(p->roof, p->d, &e)))
+		fail_msg("%s", e.text);
+}
+
 /* Writes, reads, looks. */
 static inline void pat_run_with(struct pat *p, const struct hb_thresholds *t)
 {
@@ -149,12 +177,12 @@ static inline void pat_run_with(struct pat *p, const struct hb_thresholds *t)
 	for (u32 i = 0; i < p->n; i++)
 		rig_put(&p->h.r, p->v[i].at, p->v[i].task, p->v[i].type, p->v[i].payload);
 	p->w = rig_open(&p->h.r);
-	p->m = hb_model__build(p->w, &e);
-	p->d = hb_devices__build(p->w, NULL, &e);
-	p->host = p->d ? hb_host__build(p->w, p->d, &e) : NULL;
-	if (!p->m || !p->host)
+	pat_devices(p);
+	p->host = hb_host__build(p->w, p->d, &e);
+	if (!p->host)
 		fail_msg("%s", e.text);
-	in = (struct hb_patterns_input){.window = p->w, .model = p->m, .host = p->host, .devices = p->d};
+	in = (struct hb_patterns_input){
+	    .window = p->w, .model = p->m, .host = p->host, .devices = p->d, .roofline = p->roof};
 	p->f = hb_patterns__run(&in, t, &e);
 	if (!p->f)
 		fail_msg("%s", e.text);
@@ -169,6 +197,8 @@ static inline void pat_end(struct pat *p)
 {
 	hb_findings__free(p->f);
 	hb_host__free(p->host);
+	hb_roofline__free(p->roof);
+	hb_peaks__free(p->peaks);
 	hb_devices__free(p->d);
 	hb_model__free(p->m);
 	rig_close(&p->h.r, p->w);

@@ -205,6 +205,72 @@ static void idle_device_has_no_kernel_findings(void **state)
 	pat_end(&p);
 }
 
+/* ---- P40c ---- */
+
+#define PEAKS "device Test* peak bf16=989 hbm=3.35 sms=132\n"
+#define BB    "[\"c10::BFloat16\",\"c10::BFloat16\"]"
+
+/* One product of `shapes` after the other, each of `length`, with 20 us between them. */
+static void products(struct pat *p, const char *shapes, u64 length)
+{
+	struct hb_rec_op o = {.dur = 10 * US, .kind = HB_OPKIND_CPU_OP};
+
+	hb_window_writer__meta(p->h.r.w, "device_0_name", "Test One");
+	hb_window_writer__meta(p->h.r.w, "device_0_sms", "132");
+	p->peaks_text = PEAKS;
+	o.name = hb_window_writer__string(p->h.r.w, "aten::mm");
+	o.shapes = hb_window_writer__string(p->h.r.w, shapes);
+	o.types = hb_window_writer__string(p->h.r.w, BB);
+	for (u64 t = MS; t + MS < WALL; t += length + 20 * US) {
+		launch(p, Q_TIMED, t, 5 * US,
+		       (struct op){.begin = t + 10 * US, .length = length, .name = "gemm_kernel"});
+		pat_put(p, t + 8 * US, p->h.main, HB_TYPE_op, &o);
+	}
+	pat_run(p);
+}
+
+static const char *missed(const struct pat *p, const char *id)
+{
+	pat_silent(p, id);
+	return pat_ruled_out(p, id)->measure.param ? pat_ruled_out(p, id)->measure.param->key : "";
+}
+
+static void skinny_products(void **state)
+{
+	struct pat p = device_new("skinny"), q = device_new("good"), r = device_new("wide"),
+		   s = device_new("small"), t = device_new("odd"), u = device_new("heavy");
+	const struct hb_finding *x;
+
+	/* 32 MiB of weights are 10.0 us of memory; in 100 us that is a tenth of its speed. */
+	products(&p, "[[8,4096],[4096,4096]]", 100 * US);
+	x = pat_get(&p, "P40c");
+	assert_non_null(x);
+	assert_int_equal(x->count, 998 * MS / (120 * US) + 1);
+	assert_true(x->device_ns / x->count > 89 * US && x->device_ns / x->count < 91 * US);
+	assert_non_null(
+	    strstr(x->what, "a product of 8 rows by 4096 x 4096 reads its 32.0 MiB of weights at 10 %"));
+	pat_silent(&p, "P40a"); /* told once */
+	pat_end(&p);
+	products(&q, "[[8,16384],[16384,16384]]", 250 * US); /* two thirds of the memory's speed */
+	assert_string_equal(missed(&q, "P40c"), "speed");
+	pat_end(&q);
+	products(&r, "[[64,4096],[4096,4096]]", 100 * US);
+	assert_string_equal(missed(&r, "P40c"), "rows");
+	assert_non_null(pat_get(&r, "P40a"));
+	pat_end(&r);
+	products(&s, "[[8,1024],[1024,1024]]", 100 * US);
+	assert_string_equal(missed(&s, "P40c"), "weights");
+	pat_end(&s);
+	products(&t, "[[64,4096],[4096,4099]]", 100 * US); /* many rows, but sizes for no vector load */
+	x = pat_get(&t, "P40c");
+	assert_non_null(x);
+	assert_non_null(strstr(x->what, "no multiples of 8"));
+	pat_end(&t);
+	products(&u, "[[4096,4096],[4096,4099]]", 1000 * US); /* arithmetic limits it */
+	assert_string_equal(missed(&u, "P40c"), "");
+	pat_end(&u);
+}
+
 static void tiny_copies(struct pat *p, u32 n, u64 bytes)
 {
 	for (u64 i = 0; i < STEPS; i++) {
@@ -238,7 +304,7 @@ int main(void)
 	    cmocka_unit_test(activity_missing), cmocka_unit_test(pageable),
 	    cmocka_unit_test(default_stream),	cmocka_unit_test(exposed_communication),
 	    cmocka_unit_test(kinds_of_kernels), cmocka_unit_test(idle_device_has_no_kernel_findings),
-	    cmocka_unit_test(shredded_copies),
+	    cmocka_unit_test(shredded_copies),	cmocka_unit_test(skinny_products),
 	};
 
 	return cmocka_run_group_tests_name("patterns: device records", tests, NULL, NULL);

@@ -2,7 +2,7 @@
 /* Kernels reach a small part of what the device could do. */
 #include <errno.h>
 
-#include "analysis/patterns/pattern.h"
+#include "analysis/patterns/gemm.h"
 
 enum { BUSY, TIME, LIGHT };
 
@@ -50,7 +50,8 @@ static int by_device(struct hb_look *l, const struct hb_device *v)
 	int err = 0;
 
 	for (u32 i = 0; i < n && !err; i++) {
-		if (r[i].device != v->index || !(r[i].light_ns > 0) || r[i].wrong)
+		if (r[i].device != v->index || !(r[i].light_ns > 0) || r[i].wrong ||
+		    hb_gemm__awkward(l->t, &r[i])) /* those are P40c's */
 			continue;
 		hb_look__subject(l);
 		if (hb_look__at_least(l, BUSY, hb_share(v->busy, v->end - v->begin)) &&
