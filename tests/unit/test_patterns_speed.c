@@ -123,14 +123,18 @@ static void whole_grids_later(u32 i, struct round *r)
 		r->blocks[k] = 132;
 }
 
+/* Too few are left that can be compared ("cover"), or they are no such case. */
 static void silent_by(void (*slow)(u32 i, struct round *r), const char *id, const char *key)
 {
 	struct pat p = rounds("guard", slow);
 
 	hb_window_writer__meta(p.h.r.w, "device_0_sms", "132");
 	pat_run(&p);
-	pat_silent(&p, id);
-	assert_string_equal(pat_ruled_out(&p, id)->measure.param->key, key);
+	assert_null(pat_get(&p, id));
+	if (strcmp(key, "cover") == 0)
+		assert_non_null(strstr(pat_not_checked(&p, id)->text, "record for longer"));
+	else
+		assert_string_equal(pat_ruled_out(&p, id)->measure.param->key, key);
 	pat_end(&p);
 }
 

@@ -122,7 +122,11 @@ static int by_device(struct hb_look *l, const struct hb_device *v)
 
 static int detect(struct hb_look *l)
 {
-	return hb_look__devices(l, by_device);
+	int err = hb_look__devices(l, by_device);
+
+	if (l->any && l->best.measure.param == &params[COVER])
+		hb_same__too_few(l, COUNT, COVER, "in each half of the window");
+	return err;
 }
 
 HB_PATTERN(p40f_throttling) = {

@@ -225,7 +225,11 @@ static int by_device(struct hb_look *l, const struct hb_device *v)
 
 static int detect(struct hb_look *l)
 {
-	return hb_look__devices(l, by_device);
+	int err = hb_look__devices(l, by_device);
+
+	if (l->any && l->best.measure.param == &params[COVER])
+		hb_same__too_few(l, COUNT, COVER, "");
+	return err;
 }
 
 HB_PATTERN(p47_bimodal_kernel) = {

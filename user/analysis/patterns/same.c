@@ -192,3 +192,14 @@ int hb_same__add(const struct hb_scene *s, const struct hb_same *x, const struct
 
 	return hb_draft__add_device(d, &c, ns > usual ? ns - usual : 0);
 }
+
+void hb_same__too_few(struct hb_look *l, u32 count, u32 cover, const char *where)
+{
+	hb_look__unchecked(
+	    l, 0,
+	    "needs kernels that run %llu times%s%s with the same grid and neighbours, alone on the "
+	    "device, and make up %llu %% of its kernels' time (here %llu %%): record for longer",
+	    (unsigned long long)hb_look__param(l, count), *where ? " " : "", where,
+	    (unsigned long long)(hb_look__param(l, cover) / 10000),
+	    (unsigned long long)(l->best.measure.value / 10000));
+}

@@ -46,4 +46,8 @@ static inline u64 hb_same__ns(const struct hb_same *x, const struct hb_same_exec
 int hb_same__add(const struct hb_scene *s, const struct hb_same *x, const struct hb_same_exec *e, u64 usual,
 		 struct hb_draft *d);
 
+/* Not checked: no device did enough of the same. Params: executions of a kernel, share of the kernels' time;
+ * `where` they must be: "in each half of the window", or "". */
+void hb_same__too_few(struct hb_look *l, u32 count, u32 cover, const char *where);
+
 #endif
