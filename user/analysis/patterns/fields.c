@@ -33,6 +33,9 @@ static const struct {
     {"preempted*", HB_STATE_PREEMPTED},
     {"num_preempt*", HB_STATE_PREEMPTED},
     {"*preemptions*", HB_STATE_PREEMPTED},
+    {"num_prefill_tokens", HB_STATE_PREFILL},
+    {"num_decode_tokens", HB_STATE_DECODE},
+    {"num_decodes", HB_STATE_DECODE},
 };
 
 static u8 field_of(const char *asked)
@@ -62,7 +65,7 @@ static int cmp_reading(const void *a, const void *b)
 	return x->at < y->at ? -1 : x->at > y->at;
 }
 
-static int collect(const struct hb_scene *s, struct reading **out, u32 *n)
+static int collect(const struct hb_scene *s, u32 fields, struct reading **out, u32 *n)
 {
 	struct hb_map *kind = hb_map__new();
 	struct hb_record r;
@@ -85,7 +88,7 @@ static int collect(const struct hb_scene *s, struct reading **out, u32 *n)
 		}
 		if (fresh)
 			*slot = field_of(hb_window__string(s->w, f->field));
-		if (*slot == HB_STATE_FIELDS)
+		if (*slot == HB_STATE_FIELDS || !(fields & 1U << *slot))
 			continue;
 		if (*n == cap) {
 			struct reading *more = realloc(*out, (cap = cap ? cap * 2 : 256) * sizeof(*more));
@@ -124,12 +127,12 @@ static u32 busiest(const struct reading *r, u32 n)
 	return best;
 }
 
-int hb_states__read(const struct hb_scene *s, struct hb_states *out)
+int hb_states__read(const struct hb_scene *s, u32 fields, struct hb_states *out)
 {
 	struct reading *r = NULL;
 	struct hb_state now = {0};
 	u32 n = 0;
-	int err = collect(s, &r, &n);
+	int err = collect(s, fields, &r, &n);
 
 	*out = (struct hb_states){.v = calloc(n + 1, sizeof(*out->v))};
 	if (err || !out->v) {
@@ -174,7 +177,7 @@ int hb_patterns__load(const struct hb_patterns_input *in, struct hb_load *out)
 	*out = (struct hb_load){0};
 	if (!hb_model__totals(in->model)->by_type[HB_TYPE_py_field])
 		return 0;
-	if (hb_states__read(&s, &st))
+	if (hb_states__read(&s, HB_STATE_SCHEDULER, &st))
 		return -ENOMEM;
 	for (u32 i = 0; i < st.n; i++) {
 		u64 ns = hb_states__length(&st, i);

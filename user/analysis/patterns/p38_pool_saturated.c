@@ -62,7 +62,7 @@ static int detect(struct hb_look *l)
 	struct hb_states v;
 	struct hb_draft *d;
 	u64 sum = 0;
-	int err = hb_states__read(l->s, &v);
+	int err = hb_states__read(l->s, HB_STATE_SCHEDULER, &v);
 
 	if (err)
 		return err;

@@ -71,7 +71,7 @@ static int detect(struct hb_look *l)
 {
 	struct hb_states v;
 	u64 n = 0;
-	int err = hb_states__read(l->s, &v);
+	int err = hb_states__read(l->s, HB_STATE_SCHEDULER, &v);
 
 	if (err)
 		return err;
