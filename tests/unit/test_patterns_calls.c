@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Patterns about calls to the accelerator, to other processes, and the engine's own code: each fires on what
  * is planted, and is ruled out on its twin. Without device records. */
+#include "base/map.h"
 #include "patterns_rig.h"
 
 #define SYS_RECV 45
@@ -326,8 +327,9 @@ static void modules_loaded_while_serving(void **state)
 
 enum { Q_REDUCE = 23 };
 
-/* Two ranks; the second submits its last work `late` after the first, in each step. */
-static void ranks(struct pat *p, u64 late)
+/* Two ranks; the second submits its last work `late` after the first, in each step; or, with turns, one of
+ * them as a coin falls. */
+static void ranks(struct pat *p, u64 late, bool turns)
 {
 	struct hb_proc proc = {.pid = 300, .ppid = 1, .nspid = 300, .how = HB_HOW_PRESENT};
 	u16 other;
@@ -336,8 +338,10 @@ static void ranks(struct pat *p, u64 late)
 	other = rig_task(&p->h.r, 300, 300, "rank-1", true);
 	rig_probe(&p->h.r, Q_REDUCE, "ncclAllReduce", "nccl", HB_CLASS_COLLECTIVE, 2, HB_HANDLE_COMM, 1);
 	for (u64 i = 0; i < STEPS; i++) {
+		u64 loser = turns ? hb_hash64(i + 1) >> 63 : 1;
+
 		for (u64 k = 0; k < 2; k++) {
-			u64 t = i * STEP, at = t + MS + k * late;
+			u64 t = i * STEP, at = t + MS + (k == loser ? late : 0);
 
 			PCALL(p, k ? other : p->h.main, Q_LAUNCH, at, at, .gx = 8);
 			PCALL(p, k ? other : p->h.main, Q_REDUCE, at + 10 * US, at + 15 * US, .bytes = 1000,
@@ -354,16 +358,30 @@ static void one_rank_is_late(void **state)
 	struct pat p = pat_new("late"), q = pat_new("even");
 	const struct hb_finding *x;
 
-	ranks(&p, 3 * MS);
+	ranks(&p, 3 * MS, false);
 	x = pat_get(&p, "P33");
 	assert_non_null(x);
 	assert_int_equal(x->proc->pid, 300);
 	assert_true(x->exposed_max >= STEPS * 3 * MS * 85 / 100 && x->exposed_min <= STEPS * 3 * MS);
 	assert_non_null(strstr(x->what, "rank-1 (300) comes late to 100 of 100 collectives"));
+	assert_non_null(strstr(x->what, "it is the last in 1"));
 	pat_end(&p);
-	ranks(&q, 50 * US);
+	ranks(&q, 50 * US, false);
 	pat_silent(&q, "P33");
 	pat_end(&q);
+}
+
+/* Of two ranks one is the last in half of the steps and more, always: that alone says nothing. */
+static void ranks_take_turns(void **state)
+{
+	struct pat p = pat_new("turns");
+	const struct hb_finding *x;
+
+	ranks(&p, 3 * MS, true);
+	x = pat_get(&p, "P33");
+	assert_non_null(x);
+	assert_non_null(strstr(x->what, "ranks take turns"));
+	pat_end(&p);
 }
 
 /* ---- by functions: P12, P15, P17, P18, P28, P16, P19 ---- */
@@ -590,6 +608,7 @@ int main(void)
 	    cmocka_unit_test(graphs_built_while_serving),
 	    cmocka_unit_test(modules_loaded_while_serving),
 	    cmocka_unit_test(one_rank_is_late),
+	    cmocka_unit_test(ranks_take_turns),
 	    cmocka_unit_test(found_by_functions),
 	    cmocka_unit_test(calls_go_before_samples),
 	    cmocka_unit_test(the_device_waits_for_the_scheduler),

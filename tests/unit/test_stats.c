@@ -134,11 +134,36 @@ static void test_false_alarms(void **state)
 	}
 }
 
+/* Against sums of fractions. */
+static void test_binomial(void **state)
+{
+	static const struct {
+		uint32_t n, k;
+		double p, want;
+	} rows[] = {
+	    {10, 5, 0.5, 0.623046875},
+	    {20, 20, 0.5, 9.53674316406e-07},
+	    {1000, 600, 0.5, 1.36423207803e-10},
+	    {100, 40, 0.25, 0.000686592207963},
+	    {8, 0, 0.5, 1},
+	    {7, 8, 0.5, 0},
+	    {2000, 1, 0.125, 1},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		double got = hb_stats__binomial(rows[i].n, rows[i].k, rows[i].p);
+
+		if (fabs(got - rows[i].want) > 1e-9 * rows[i].want)
+			fail_msg("%u of %u: %g, not %g", rows[i].k, rows[i].n, got, rows[i].want);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(test_ranks),    cmocka_unit_test(test_spread),	  cmocka_unit_test(test_holm),
-	    cmocka_unit_test(test_interval), cmocka_unit_test(test_false_alarms),
+	    cmocka_unit_test(test_ranks),	 cmocka_unit_test(test_spread),
+	    cmocka_unit_test(test_holm),	 cmocka_unit_test(test_interval),
+	    cmocka_unit_test(test_false_alarms), cmocka_unit_test(test_binomial),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

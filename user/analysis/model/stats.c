@@ -165,3 +165,22 @@ int hb_stats__holm(double *p, size_t n)
 	free(q);
 	return 0;
 }
+
+double hb_stats__binomial(uint32_t n, uint32_t k, double p)
+{
+	double term, sum = 0;
+
+	if (!k)
+		return 1;
+	if (k > n)
+		return 0;
+	term =
+	    exp(lgamma(n + 1.0) - lgamma(k + 1.0) - lgamma(n - k + 1.0) + k * log(p) + (n - k) * log1p(-p));
+	for (uint32_t i = k; i <= n; i++) {
+		sum += term;
+		term *= (double)(n - i) / (i + 1.0) * p / (1 - p);
+		if (i > n * p && term < sum * 1e-16)
+			break;
+	}
+	return sum > 1 ? 1 : sum;
+}

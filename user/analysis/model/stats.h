@@ -22,6 +22,9 @@ int hb_stats__spread(const double *v, uint32_t n, struct hb_spread *out);
  * -ENOMEM. */
 int hb_stats__ranks(const double *a, uint32_t n, const double *b, uint32_t m, double *p);
 
+/* How likely k or more of n independent trials come out, each with probability p in (0, 1): 0..1. */
+double hb_stats__binomial(uint32_t n, uint32_t k, double p);
+
 struct hb_interval {
 	double low, high;
 };

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* One rank comes late to collectives, and the others' devices wait for it inside of them. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "analysis/model/stats.h"
 #include "analysis/patterns/pattern.h"
 #include "base/text.h"
 
-enum { COUNT, APART, WAIT_SHARE, LATE_SHARE };
+enum { COUNT, APART, WAIT_SHARE, LATE_SHARE, CHANCE };
 
 static const struct hb_param params[] = {
     [COUNT] = {"count", HB_UNIT_COUNT, 20, "matched collectives, at least"},
@@ -14,8 +17,13 @@ static const struct hb_param params[] = {
     [WAIT_SHARE] =
 	{"wait_share", HB_UNIT_SHARE, 50000,
 	 "time in which a rank waits for its device while another has not called yet, of its steps"},
-    [LATE_SHARE] = {"late_share", HB_UNIT_SHARE, 500000,
-		    "of the late arrivals are one rank's: it is always the same, else they take turns"},
+    [LATE_SHARE] =
+	{"late_share", HB_UNIT_SHARE, 500000,
+	 "of the steps with late arrivals one rank is the last: it is that one, else they take turns"},
+    [CHANCE] =
+	{"chance", HB_UNIT_SHARE, 1000,
+	 "and it would be so at most this likely if each rank were the last equally often (binomial, for "
+	 "any of the ranks)"},
     {0},
 };
 
@@ -24,6 +32,7 @@ struct skew {
 	struct hb_ivs wait; /* of rank `early`: it waits, and rank `late` has not called */
 	u32 early, late;
 	u32 times, of_late; /* arrivals that were late; of rank `late` */
+	u32 steps, wins;    /* with such arrivals; in which `late` was the last by most */
 	u64 longest;
 };
 
@@ -52,31 +61,85 @@ static void gaps_of(const struct hb_scene *s, const struct hb_coll_group *g, u32
 	hb_ivs__join(out);
 }
 
-static int find_late(const struct hb_coll_group *g, u64 apart, struct skew *x)
-{
-	u32 *times = calloc(g->n_ranks, sizeof(*times));
+/* Collectives of one step are late together: a step is one trial. */
+struct votes {
+	u64 *skew; /* of each rank in this step */
+	u32 *wins;
+	u32 step, n; /* n: ranks */
+	bool any;
+};
 
-	if (!times)
-		return -ENOMEM;
+static void close_step(struct votes *v, struct skew *x)
+{
+	u32 best = 0;
+
+	if (!v->any)
+		return;
+	for (u32 r = 1; r < v->n; r++)
+		best = v->skew[r] > v->skew[best] ? r : best;
+	v->wins[best]++;
+	x->steps++;
+	memset(v->skew, 0, v->n * sizeof(*v->skew));
+	v->any = false;
+}
+
+static void count_late(const struct hb_scene *s, const struct hb_coll_group *g, u64 apart, u32 *times,
+		       struct votes *v, struct skew *x)
+{
+	const struct hb_series *p = hb_steps__of_pid(s->steps, g->rank[0].pid);
+
 	for (u32 i = 0; i < g->n; i++) {
 		u64 skew = g->coll[i].last - g->coll[i].first;
+		u32 step = p ? hb_series__find(p, g->coll[i].first) : HB_NONE;
 
 		if (skew < apart)
 			continue;
+		if (step == HB_NONE || step != v->step)
+			close_step(v, x);
+		v->step = step;
+		v->any = true;
+		v->skew[g->coll[i].late] += skew;
 		times[g->coll[i].late]++;
 		x->times++;
 		x->longest = skew > x->longest ? skew : x->longest;
 	}
-	for (u32 r = 1; r < g->n_ranks; r++)
-		x->late = times[r] > times[x->late] ? r : x->late;
-	x->of_late = times[x->late];
+	close_step(v, x);
+}
+
+static int find_late(const struct hb_scene *s, const struct hb_coll_group *g, u64 apart, struct skew *x)
+{
+	u32 *times = calloc(g->n_ranks, sizeof(*times));
+	struct votes v = {.skew = calloc(g->n_ranks, sizeof(*v.skew)),
+			  .wins = calloc(g->n_ranks, sizeof(*v.wins)),
+			  .step = HB_NONE,
+			  .n = g->n_ranks};
+	int err = times && v.skew && v.wins ? 0 : -ENOMEM;
+
+	if (!err) {
+		count_late(s, g, apart, times, &v, x);
+		for (u32 r = 1; r < g->n_ranks; r++)
+			x->late = times[r] > times[x->late] ? r : x->late;
+		x->of_late = times[x->late];
+		x->wins = v.wins[x->late];
+	}
 	free(times);
-	return 0;
+	free(v.skew);
+	free(v.wins);
+	return err;
+}
+
+/* Is it one rank's doing? With two ranks each is the last in half of the steps by chance. */
+static bool one_rank(const struct hb_look *l, const struct hb_coll_group *g, const struct skew *x)
+{
+	double p = g->n_ranks * hb_stats__binomial(x->steps, x->wins, 1.0 / g->n_ranks);
+
+	return hb_share(x->wins, x->steps) >= hb_look__param(l, LATE_SHARE) &&
+	       p * 1e6 <= (double)hb_look__param(l, CHANCE);
 }
 
 static int measure(const struct hb_scene *s, const struct hb_coll_group *g, u64 apart, struct skew *x)
 {
-	int err = find_late(g, apart, x);
+	int err = find_late(s, g, apart, x);
 
 	for (u32 r = 0; r < g->n_ranks && !err; r++) {
 		struct hb_ivs waits = {0}, gaps = {0}, both = {0};
@@ -139,16 +202,18 @@ static int add_cases(struct hb_draft *d, const struct hb_scene *s, const struct 
 
 static int tell(struct hb_look *l, const struct hb_coll_group *g, const struct skew *x, bool always)
 {
-	char late[64], early[64], longest[32], total[32];
-	struct hb_draft *d = hb_look__find(
-	    l, "%s comes late to %u of %u %s (%s), up to %s after the first; %s waits %s for it",
-	    hb_scene__thread_text(l->s, g->rank[x->late].thread, late, sizeof(late)), x->of_late, g->n,
-	    g->source == HB_COLL_GRAPH ? "graph launches" : "collectives",
-	    always ? "it is nearly always the last" : "ranks take turns",
-	    hb_text__ns(longest, sizeof(longest), x->longest),
-	    hb_scene__thread_text(l->s, g->rank[x->early].thread, early, sizeof(early)),
-	    hb_text__ns(total, sizeof(total), hb_ivs__length(&x->wait)));
+	char late[64], early[64], longest[32], total[32], how[64] = "ranks take turns";
+	struct hb_draft *d;
 
+	if (always)
+		snprintf(how, sizeof(how), "it is the last in %u of %u steps", x->wins, x->steps);
+	d = hb_look__find(l,
+			  "%s comes late to %u of %u %s (%s), up to %s after the first; %s waits %s for it",
+			  hb_scene__thread_text(l->s, g->rank[x->late].thread, late, sizeof(late)),
+			  x->of_late, g->n, g->source == HB_COLL_GRAPH ? "graph launches" : "collectives",
+			  how, hb_text__ns(longest, sizeof(longest), x->longest),
+			  hb_scene__thread_text(l->s, g->rank[x->early].thread, early, sizeof(early)),
+			  hb_text__ns(total, sizeof(total), hb_ivs__length(&x->wait)));
 	if (!d)
 		return -ENOMEM;
 	hb_draft__pid(d, g->rank[x->late].pid);
@@ -168,7 +233,7 @@ static int look_at(struct hb_look *l, const struct hb_coll_group *g)
 	    hb_look__at_least(
 		l, WAIT_SHARE,
 		hb_share(hb_ivs__length(&x.wait), hb_scene__step_time(l->s, g->rank[x.early].pid))))
-		err = tell(l, g, &x, hb_share(x.of_late, x.times) >= hb_look__param(l, LATE_SHARE));
+		err = tell(l, g, &x, one_rank(l, g, &x));
 	hb_ivs__free(&x.wait);
 	return err;
 }
@@ -190,7 +255,9 @@ HB_PATTERN(p33_straggler) = {
     .needs = HB_NEED_ACCEL | HB_NEED_RANKS,
     .params = params,
     .rule = "collectives of several ranks are matched by the order of their calls; while one rank has not "
-	    "called yet another already waits for its device, for a good part of its steps",
+	    "called yet another already waits for its device, for a good part of its steps. It is one rank's "
+	    "doing "
+	    "when that is the last in more steps than chance makes it, else they take turns",
     .fix = "what holds the late rank up: its own findings, its host, its CPU; see there",
     .ref = "vllm-project/vllm#52777 (150 to 165 us of skew, 72 to 77 ms a step); #5792; "
 	   "deepspeedai/DeepSpeed#3579",
