@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "analysis/export/output.h"
+#include "analysis/model/longest.h"
 #include "analysis/patterns/patterns.h"
 #include "analysis/report/analyze.h"
 #include "base/text.h"
@@ -22,11 +23,13 @@ struct args {
 	struct hb_analysis_opts o;
 	struct hb_thresholds *thresholds; /* those of `o`, to change */
 	struct hb_roofline_args roofline; /* the same */
+	struct hb_longest_opts critical;
+	char *critical_name;
 	struct hb_analysis_page page;
 	struct hb_error error;
 };
 
-enum { LINKED_ONLY = 256, THRESHOLDS, HTML, PLAN_OUT };
+enum { LINKED_ONLY = 256, THRESHOLDS, HTML, PLAN_OUT, CRITICAL };
 
 static const struct argp_option options[] = {
     {"json", 'j', NULL, 0, "Print JSON (always complete)", 0},
@@ -41,6 +44,11 @@ static const struct argp_option options[] = {
     {"threshold", 't', "ID.KEY=VALUE", 0,
      "Another threshold for a pattern, as in p21.wait_share=10%; may be repeated (docs/patterns.md)", 0},
     {"thresholds", THRESHOLDS, "FILE", 0, "The same from a file, one a line", 0},
+    {"critical-path", CRITICAL, "NAME[:N]", OPTION_ARG_OPTIONAL,
+     "The longest chain of operators, calls and device work of the N-th (from 0) operator or annotation with "
+     "NAME "
+     "in its name; of engine step N with \"step\"; without a name, of the window (docs/host-model.md)",
+     0},
     HB_ROOFLINE_OPTIONS(0),
     {0},
 };
@@ -54,6 +62,32 @@ static int parse_rows(struct args *a, const char *arg)
 		return -hb_error__set(&a->error, HB_EXIT_USAGE, -EINVAL,
 				      "--rows takes a number from 0 (all) to 1000000, not \"%s\"", arg);
 	a->page.rows = (unsigned)n;
+	return 0;
+}
+
+/* "aten::mm:3" is the fourth aten::mm; the name of an operator may have colons of its own. */
+static int parse_critical(struct args *a, const char *arg)
+{
+	char *name = strdup(arg ? arg : ""), *colon, *end;
+	unsigned long n;
+
+	free(a->critical_name);
+	a->critical_name = name;
+	if (!name)
+		return -hb_error__nomem(&a->error, "a name");
+	a->critical = (struct hb_longest_opts){.name = name};
+	a->o.critical = &a->critical;
+	colon = strrchr(name, ':');
+	if (!colon || !colon[1] || strspn(colon + 1, "0123456789") != strlen(colon + 1))
+		return 0;
+	errno = 0;
+	n = strtoul(colon + 1, &end, 10);
+	if (errno || n >= UINT32_MAX || colon == name)
+		return -hb_error__set(
+		    &a->error, HB_EXIT_USAGE, -EINVAL,
+		    "--critical-path takes NAME or NAME:N, as in ProfilerStep:2, not \"%s\"", arg);
+	*colon = '\0';
+	a->critical.instance = (u32)n;
 	return 0;
 }
 
@@ -97,6 +131,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case LINKED_ONLY:
 		a->o.linked_only = true;
 		return 0;
+	case CRITICAL:
+		return parse_critical(a, arg);
 	case 't':
 		return -hb_thresholds__set(a->thresholds, arg, &a->error);
 	case THRESHOLDS:
@@ -224,6 +260,7 @@ static int run(int argc, char **argv)
 	}
 	hb_cli__roofline_free(&a.roofline);
 	hb_thresholds__free(a.thresholds);
+	free(a.critical_name);
 	return rc;
 }
 

@@ -12,7 +12,7 @@ from . import paths
 SETS = {
     "perfetto": ["perfetto==0.16.0", "protobuf"],
     "samplers": ["py-spy==0.4.3", "austin-dist==3.7.0"],
-    "hta": ["HolisticTraceAnalysis==0.5.0"],
+    "hta": ["HolisticTraceAnalysis==0.5.0", "pandas==2.3.3"],
 }
 
 

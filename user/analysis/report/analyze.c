@@ -72,7 +72,7 @@ struct hb_analysis *hb_analysis__new(struct hb_window *w, const struct hb_analys
 	}
 	a->w = w;
 	a->o = o ? *o : (struct hb_analysis_opts){0};
-	if (read_window(a, e) || look_for_patterns(a, e) || judge(a, e)) {
+	if (read_window(a, e) || look_for_patterns(a, e) || judge(a, e) || hb_analysis__find_critical(a, e)) {
 		hb_analysis__free(a);
 		return NULL;
 	}
@@ -83,6 +83,7 @@ void hb_analysis__free(struct hb_analysis *a)
 {
 	if (!a)
 		return;
+	hb_longest__free(a->longest);
 	hb_findings__free(a->f);
 	hb_roofline__free(a->roofline);
 	hb_peaks__free(a->peaks);

@@ -12,12 +12,14 @@
 
 struct hb_analysis;
 struct hb_thresholds;
+struct hb_longest_opts;
 struct hb_roofline_opts;
 
 struct hb_analysis_opts {
 	bool linked_only; /* leave out device operations without a call that launched them */
 	const struct hb_thresholds *thresholds;	 /* of the patterns; NULL: the defaults */
 	const struct hb_roofline_opts *roofline; /* devices and model; NULL: the built-in peaks, no model */
+	const struct hb_longest_opts *critical;	 /* the critical path of this; NULL: none is asked for */
 };
 
 struct hb_analysis_page {
@@ -26,7 +28,8 @@ struct hb_analysis_page {
 };
 
 /* Reads and analyses a window, which must stay open as long. `o` may be NULL. NULL with a sentence: out of
- * memory; a damaged window gives an analysis of what there is. */
+ * memory, or the critical path of something that is not there; a damaged window gives an analysis of what
+ * there is. */
 struct hb_analysis *hb_analysis__new(struct hb_window *w, const struct hb_analysis_opts *o,
 				     struct hb_error *e);
 void hb_analysis__free(struct hb_analysis *a);

@@ -247,7 +247,7 @@ int hb_analysis__json_rows(const struct hb_analysis *a, const char *file, u32 ro
 			   struct hb_error *e)
 {
 	struct page p = {.a = a};
-	int rc = -ENOMEM;
+	int rc = -ENOMEM, oom = 0;
 
 	p.doc = (struct hb_doc){.w = a->w,
 				.m = a->m,
@@ -267,6 +267,7 @@ int hb_analysis__json_rows(const struct hb_analysis *a, const char *file, u32 ro
 		put_devices(&p);
 		put_device_records(&p);
 		put_kernels(&p);
+		oom = hb_analysis__put_critical(a, &p.doc);
 		hb_analysis__put_roofline(a, &p.doc);
 		hb_doc__loss(&p.doc);
 		hb_doc__receipt(&p.doc);
@@ -274,6 +275,7 @@ int hb_analysis__json_rows(const struct hb_analysis *a, const char *file, u32 ro
 		hb_json__end(p.doc.j);
 		hb_json__newline(p.doc.j);
 		rc = hb_json__free(p.doc.j);
+		rc = oom ? oom : rc;
 	}
 	return rc == -ENOMEM ? hb_error__nomem(e, "the analysis") : rc;
 }

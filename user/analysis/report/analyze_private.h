@@ -5,6 +5,7 @@
 #define HB_ANALYZE_PRIVATE_H
 
 #include "analysis/model/host.h"
+#include "analysis/model/longest.h"
 #include "analysis/model/roofline.h"
 #include "analysis/patterns/patterns.h"
 #include "analysis/report/analyze.h"
@@ -20,9 +21,13 @@ struct hb_analysis {
 	struct hb_findings *f;
 	struct hb_peaks *peaks; /* those built in, when none were given */
 	struct hb_roofline *roofline;
+	struct hb_longest *longest; /* NULL: not asked for */
 	struct hb_load load;
 	struct hb_verdict verdict;
 };
+
+/* The critical path, where it is asked for. 0 or -errno with the error set. */
+int hb_analysis__find_critical(struct hb_analysis *a, struct hb_error *e);
 
 /* hb_analysis__json() with at most `rows` rows of each table (0 = all); one that has more gets a second
  * member, its key with "_rows": how many there are. */
@@ -36,6 +41,8 @@ void hb_analysis__put_findings(const struct hb_analysis *a, struct hb_doc *d);
 /* "steps": one for each process that gives a device work. */
 void hb_analysis__put_steps(const struct hb_analysis *a, struct hb_doc *d);
 
+/* "critical_path", where it was asked for. 0 or -ENOMEM. */
+int hb_analysis__put_critical(const struct hb_analysis *a, struct hb_doc *d);
 /* "roofline", "roofline_no_model", "roofline_devices", "roofline_counts". */
 void hb_analysis__put_roofline(const struct hb_analysis *a, struct hb_doc *d);
 
@@ -45,6 +52,9 @@ void hb_analysis__put_roofline(const struct hb_analysis *a, struct hb_doc *d);
 const char *hb_roof_row__size(const struct hb_roof_row *r, char *buf, size_t size);
 /* Speed of light: at most `rows` rows (0 = all), and what there is no model of. 0 or -ENOMEM. */
 int hb_analysis__print_roofline(const struct hb_analysis *a, FILE *out, unsigned width, unsigned rows);
+
+/* The critical path, where it was asked for: at most `rows` rows (0 = all). 0 or -ENOMEM. */
+int hb_analysis__print_critical(const struct hb_analysis *a, FILE *out, unsigned width, unsigned rows);
 
 /* A sentence, broken at blanks where the line is full; lines after the first begin with `indent` blanks. */
 void hb_analysis__wrap(FILE *out, unsigned width, unsigned indent, const char *fmt, ...)
