@@ -5,6 +5,8 @@ TraceLens adds microseconds as float64 with an offset of 10^12, so that its sums
 count by hand shows which of the two is exact. Its tables are therefore held to 2e-5 ms, the count by hand to 0 ns.
 """
 import collections
+import decimal
+import gzip
 import json
 
 import pytest
@@ -198,6 +200,41 @@ def test_copies(analyze, counted, name):
         # all are pinned or stay on the device, but what ROCm calls Host may be either
         assert c.get("pageable") is (None if "unknown" in (c["from"], c["to"]) else False), c
     assert got == want
+
+
+def operators_of(path):
+    """By name of the innermost cpu_op around the call of each device operation: (executions, operations, their time)."""
+    with gzip.open(path, "rt", encoding="utf-8") as f:
+        events = json.load(f, parse_float=decimal.Decimal)["traceEvents"]
+    spans, calls, work = [], {}, collections.defaultdict(list)
+    for e in events:
+        correlation = (e.get("args") or {}).get("correlation")
+        if e.get("cat") == "cpu_op":
+            spans.append((traces.ns(e["ts"]), traces.ns(e["ts"] + e["dur"]), e["tid"], e["name"]))
+        elif e.get("cat") in ("cuda_runtime", "cuda_driver"):
+            calls[correlation] = (traces.ns(e["ts"]), e["tid"])
+        elif e.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset"):
+            work[correlation].append(traces.ns(e["dur"]))
+    out = collections.defaultdict(lambda: [set(), 0, 0])
+    for correlation, (at, tid) in calls.items():
+        around = [s for s in spans if s[2] == tid and s[0] <= at < s[1]]
+        if around and work[correlation]:
+            inner = max(around)
+            row = out[inner[3]]
+            row[0].add(inner)
+            row[1] += len(work[correlation])
+            row[2] += sum(work[correlation])
+    return {name: (len(r[0]), r[1], r[2]) for name, r in out.items()}
+
+
+@pytest.mark.parametrize("name", ["T1", "T2", "T3", "T10"])
+def test_operators(analyze, name):
+    want, result = operators_of(traces.find(name)), analyze(name)
+    got = {o["name"]: (o["device"]["count"], o["device"]["operations"], o["device"]["work_ns"])
+           for o in result["operators"] if o["basis"] == "operator" and "device" in o}
+    assert len(want) > 5 and got == want
+    if name == "T1":  # TraceLens: GEMM, 26 operations, 0.197598 ms
+        assert got["aten::addmm"] == (26, 26, 197_598)
 
 
 def test_text_names_the_cause(tool, analyze):

@@ -36,7 +36,10 @@ static int read_window(struct hb_analysis *a, struct hb_error *e)
 	a->m = hb_model__build_with(a->w, feeds, 3, e);
 	rc = a->m ? hb_devices__finish(a->d, e) : -ENOMEM;
 	rc = rc ? rc : hb_roofline__finish(a->roofline, a->d, e);
-	return rc ? rc : hb_host__finish(a->h, a->d, e);
+	rc = rc ? rc : hb_host__finish(a->h, a->d, e);
+	if (!rc)
+		a->operators = hb_operators__build(hb_host__timeline(a->h), a->d, e);
+	return a->operators ? 0 : -ENOMEM;
 }
 
 static int look_for_patterns(struct hb_analysis *a, struct hb_error *e)
@@ -85,6 +88,7 @@ void hb_analysis__free(struct hb_analysis *a)
 		return;
 	hb_longest__free(a->longest);
 	hb_findings__free(a->f);
+	hb_operators__free(a->operators);
 	hb_roofline__free(a->roofline);
 	hb_peaks__free(a->peaks);
 	hb_host__free(a->h);

@@ -14,29 +14,6 @@ struct page {
 /* ---- pieces ---- */
 
 /* Times when `unit` is "_ns", plain numbers when it is "". */
-static void put_dist(struct hb_json *j, const struct hb_dist *d, const char *unit)
-{
-	char key[24];
-	const struct {
-		const char *name;
-		u64 value;
-	} m[] = {{"min", d->min}, {"p50", d->p50}, {"p95", d->p95}, {"max", d->max}};
-
-	hb_json__ku64(j, "count", d->count);
-	snprintf(key, sizeof(key), "total%s", unit);
-	hb_json__ku64(j, key, d->total);
-	if (!d->count)
-		return;
-	for (size_t i = 0; i < sizeof(m) / sizeof(*m); i++) {
-		snprintf(key, sizeof(key), "%s%s", m[i].name, unit);
-		hb_json__ku64(j, key, m[i].value);
-	}
-	snprintf(key, sizeof(key), "mean%s", unit);
-	hb_json__kreal(j, key, d->mean, 3);
-	snprintf(key, sizeof(key), "std%s", unit);
-	hb_json__kreal(j, key, d->std, 3);
-}
-
 static void put_gaps(struct hb_json *j, const struct hb_device *v)
 {
 	hb_json__kobject(j, "gaps");
@@ -56,8 +33,10 @@ static void put_gaps(struct hb_json *j, const struct hb_device *v)
 	hb_json__end(j);
 }
 
-static void put_launches(struct hb_json *j, const struct hb_device *v)
+static void put_launches(struct hb_doc *d, const struct hb_device *v)
 {
+	struct hb_json *j = d->j;
+
 	hb_json__kobject(j, "launches");
 	hb_json__ku64(j, "count", v->launches);
 	hb_json__ku64(j, "linked_ops", v->linked);
@@ -65,10 +44,10 @@ static void put_launches(struct hb_json *j, const struct hb_device *v)
 	hb_json__ku64(j, "before_their_call", v->early);
 	hb_json__ku64(j, "into_empty_queue", v->empty);
 	hb_json__kobject(j, "delay");
-	put_dist(j, &v->delay, "_ns");
+	hb_doc__dist(d, &v->delay, "_ns");
 	hb_json__end(j);
 	hb_json__kobject(j, "queue");
-	put_dist(j, &v->queue, "");
+	hb_doc__dist(d, &v->queue, "");
 	hb_json__end(j);
 	hb_json__ku64(j, "eager_kernels", v->eager);
 	hb_json__ku64(j, "shorter_than_call", v->eager_short);
@@ -96,14 +75,16 @@ static void put_streams(struct hb_json *j, const struct hb_device *v)
 	hb_json__end(j);
 }
 
-static void put_copy(struct hb_json *j, const struct hb_copies *c)
+static void put_copy(struct hb_doc *d, const struct hb_copies *c)
 {
+	struct hb_json *j = d->j;
+
 	hb_json__object(j);
 	hb_json__kstring(j, "direction", hb_word(HB_WORDS_COPY, c->copy));
 	hb_json__kstring(j, "from", hb_word(HB_WORDS_MEMKIND, c->src));
 	hb_json__kstring(j, "to", hb_word(HB_WORDS_MEMKIND, c->dst));
 	hb_json__kbool(j, "by_kernel", c->by_kernel);
-	put_dist(j, &c->dur, "_ns");
+	hb_doc__dist(d, &c->dur, "_ns");
 	if (!c->by_kernel) {
 		hb_json__ku64(j, "bytes", c->bytes);
 		if (c->dur.total)
@@ -143,11 +124,11 @@ static void put_device(struct page *p, const struct hb_device *v)
 	hb_json__ku64(j, "memcpys", v->memcpys);
 	hb_json__ku64(j, "memsets", v->memsets);
 	put_gaps(j, v);
-	put_launches(j, v);
+	put_launches(&p->doc, v);
 	put_streams(j, v);
 	hb_json__karray(j, "copies");
 	for (u32 i = 0; i < v->n_copies; i++)
-		put_copy(j, &v->copies[i]);
+		put_copy(&p->doc, &v->copies[i]);
 	hb_json__end(j);
 	hb_json__end(j);
 }
@@ -168,7 +149,7 @@ static void put_kernels(struct page *p)
 		hb_json__object(j);
 		hb_json__kstring(j, "name", hb_doc__str(&p->doc, k[i]->name));
 		hb_json__kstring(j, "class", hb_work__name(k[i]->work));
-		put_dist(j, &k[i]->dur, "_ns");
+		hb_doc__dist(&p->doc, &k[i]->dur, "_ns");
 		hb_json__kreal(j, "share", all ? (double)k[i]->dur.total / (double)all : 0, 6);
 		hb_json__end(j);
 	}
@@ -268,6 +249,7 @@ int hb_analysis__json_rows(const struct hb_analysis *a, const char *file, u32 ro
 		put_device_records(&p);
 		put_kernels(&p);
 		oom = hb_analysis__put_critical(a, &p.doc);
+		hb_analysis__put_operators(a, &p.doc);
 		hb_analysis__put_roofline(a, &p.doc);
 		hb_doc__loss(&p.doc);
 		hb_doc__receipt(&p.doc);

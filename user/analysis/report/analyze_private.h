@@ -6,6 +6,7 @@
 
 #include "analysis/model/host.h"
 #include "analysis/model/longest.h"
+#include "analysis/model/operators.h"
 #include "analysis/model/roofline.h"
 #include "analysis/patterns/patterns.h"
 #include "analysis/report/analyze.h"
@@ -22,6 +23,7 @@ struct hb_analysis {
 	struct hb_peaks *peaks; /* those built in, when none were given */
 	struct hb_roofline *roofline;
 	struct hb_longest *longest; /* NULL: not asked for */
+	struct hb_operators *operators;
 	struct hb_load load;
 	struct hb_verdict verdict;
 };
@@ -43,6 +45,8 @@ void hb_analysis__put_steps(const struct hb_analysis *a, struct hb_doc *d);
 
 /* "critical_path", where it was asked for. 0 or -ENOMEM. */
 int hb_analysis__put_critical(const struct hb_analysis *a, struct hb_doc *d);
+/* "operators", "operators_calls". */
+void hb_analysis__put_operators(const struct hb_analysis *a, struct hb_doc *d);
 /* "roofline", "roofline_no_model", "roofline_devices", "roofline_counts". */
 void hb_analysis__put_roofline(const struct hb_analysis *a, struct hb_doc *d);
 
@@ -55,6 +59,8 @@ int hb_analysis__print_roofline(const struct hb_analysis *a, FILE *out, unsigned
 
 /* The critical path, where it was asked for: at most `rows` rows (0 = all). 0 or -ENOMEM. */
 int hb_analysis__print_critical(const struct hb_analysis *a, FILE *out, unsigned width, unsigned rows);
+/* Executions of operators: at most `rows` rows (0 = all). 0 or -ENOMEM. */
+int hb_analysis__print_operators(const struct hb_analysis *a, FILE *out, unsigned width, unsigned rows);
 
 /* A sentence, broken at blanks where the line is full; lines after the first begin with `indent` blanks. */
 void hb_analysis__wrap(FILE *out, unsigned width, unsigned indent, const char *fmt, ...)

@@ -271,6 +271,7 @@ int hb_analysis__text(const struct hb_analysis *a, FILE *out, const struct hb_an
 		rc = print_section(&p, &sections[i]);
 	rc = rc ? rc : print_kernels(&p);
 	rc = rc ? rc : hb_analysis__print_critical(a, out, p.width, p.rows);
+	rc = rc ? rc : hb_analysis__print_operators(a, out, p.width, p.rows);
 	rc = rc ? rc : hb_analysis__print_roofline(a, out, p.width, p.rows);
 	if (!rc) {
 		hb_analysis__print_rest(a, out, p.width);

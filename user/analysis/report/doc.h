@@ -3,6 +3,7 @@
 #ifndef HB_DOC_H
 #define HB_DOC_H
 
+#include "analysis/model/dist.h"
 #include "analysis/model/model.h"
 #include "base/json.h"
 
@@ -17,7 +18,9 @@ struct hb_doc { /* a document being written; open and close it with hb_json */
 const char *hb_doc__str(const struct hb_doc *d, u32 id);
 
 /* Members of the object that is open. */
-void hb_doc__hist(struct hb_doc *d, const struct hb_hist *h);	   /* total_ns, min_ns, .. max_ns */
+void hb_doc__hist(struct hb_doc *d, const struct hb_hist *h); /* total_ns, min_ns, .. max_ns */
+/* count, total, min, p50, p95, max, mean, std, each with the unit behind its name: "_ns". */
+void hb_doc__dist(struct hb_doc *d, const struct hb_dist *x, const char *unit);
 void hb_doc__proc(struct hb_doc *d, const struct hb_proc_stat *p); /* pid, comm */
 void hb_doc__task(struct hb_doc *d, const char *key,
 		  const struct hb_task *t);			   /* an object; nothing for NULL */

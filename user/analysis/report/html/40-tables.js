@@ -73,6 +73,10 @@ function tables(a, t) {
 	if ((a.kernels || []).length)
 		s.append(table("Kernels", a.kernels, [["kernel", "text", (r) => r.name], ["class", "text", (r) => r.class], SEEN, ...QUANTILES,
 			["share", "share", (r) => r.share]], a.kernels_rows));
+	if ((a.operators || []).length)
+		s.append(table("Operators", a.operators, [["operator", "text", (r) => r.name], ["file", "text", (r) => r.file], ["pid", "text", (r) => String(r.pid)],
+			SEEN, ...QUANTILES, ["launches", "count", (r) => r.launches], ["waited", "ns", (r) => r.waited_ns],
+			["device", "ns", (r) => r.device && r.device.work_ns]], a.operators_rows));
 	for (const d of a.devices || [])
 		if ((d.copies || []).length)
 			s.append(table(`Copies of device ${d.id}, process ${process(d)}`, d.copies, [["direction", "text", (r) => r.direction], ["from", "text", (r) => r.from],

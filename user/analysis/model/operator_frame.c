@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Which frame of a call's stack is the operator. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/model/operators_private.h"
+#include "base/text.h"
+
+/* A module's own work, and a framework's. Class and function from Python 3.11 on, the plain name before. */
+static const char *const modules[] = {"forward", "*.forward", "*.forward_[a-z]*"};
+
+/* What engines call their parts that give a device work: vLLM, SGLang, TensorRT-LLM, llama.cpp's servers. Innermost
+ * first counts, so their order says nothing. */
+static const char *const engine[] = {
+    "execute_model",   "*.execute_model", "*.execute_dummy_batch", "*._prepare_inputs", "*.prepare_inputs",
+    "*.prepare_input", "*.sample",	  "*.sample_tokens",	   "*._sample",		"*.compute_logits",
+    "*.propose",       "*.replay",	  "*.replay_prepare",	   "*.capture",		"*.prefill",
+    "*.decode",	       "*.run_batch",	  "*.process_batch_result*", "*._forward_step",	"*.generate",
+    "generate",	       "*.get_output",	  "*.step",		   "one_step",		"*.one_step"};
+
+enum rank { MODULE, ENGINE, PYTHON, NO_RANK };
+
+static bool any(const char *const *globs, size_t n, const char *name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (hb_text__glob(globs[i], name))
+			return true;
+	return false;
+}
+
+/* "aten::addmm" of an imported trace is a frame of no library; a C++ function has one. */
+static bool is_framework(const struct hb_loc *l, const char *name)
+{
+	return l->lang == HB_LANG_NATIVE && !l->module && strstr(name, "::");
+}
+
+static enum rank rank_of(const struct hb_window *w, const struct hb_loc *l)
+{
+	const char *name = l->func ? hb_window__string(w, l->func) : "";
+
+	if (is_framework(l, name))
+		return MODULE;
+	if (l->lang != HB_LANG_PYTHON || !l->func)
+		return NO_RANK;
+	if (any(modules, sizeof(modules) / sizeof(*modules), name))
+		return MODULE;
+	return any(engine, sizeof(engine) / sizeof(*engine), name) ? ENGINE : PYTHON;
+}
+
+static enum rank rank_cached(struct hb_frame_pick *p, u32 loc)
+{
+	bool fresh;
+	u64 *slot = hb_map__slot(p->ranks, loc, &fresh);
+	const struct hb_loc *l;
+
+	if (!slot) {
+		p->oom = true;
+		return NO_RANK;
+	}
+	if (fresh) {
+		l = hb_window__loc(p->w, loc);
+		*slot = l ? rank_of(p->w, l) : NO_RANK;
+	}
+	return (enum rank)*slot;
+}
+
+/* Its location, and what tells its activation from others': all frames further out, with their lines. */
+static struct hb_picked pick(struct hb_frame_pick *p, u32 pid, u32 raw)
+{
+	struct hb_stack st = hb_window__stack(p->w, pid, raw);
+	enum rank best = NO_RANK;
+	u32 at = 0;
+
+	for (u32 i = st.n; i-- > 0 && best != MODULE;) {
+		enum rank r = rank_cached(p, st.locs[i]);
+
+		if (r < best) {
+			best = r;
+			at = i;
+		}
+	}
+	if (best == NO_RANK)
+		return (struct hb_picked){0};
+	return (struct hb_picked){.loc = st.locs[at], .outside = hb_hash_bytes(st.locs, at * sizeof(*st.locs))};
+}
+
+int hb_frame_pick__init(struct hb_frame_pick *p, struct hb_window *w)
+{
+	*p = (struct hb_frame_pick){.w = w, .ranks = hb_map__new(), .stacks = hb_map__new()};
+	return p->ranks && p->stacks ? 0 : -1;
+}
+
+void hb_frame_pick__free(struct hb_frame_pick *p)
+{
+	hb_map__free(p->ranks);
+	hb_map__free(p->stacks);
+	hb_buf__free(&p->picked);
+}
+
+/* Stacks come again and again. */
+struct hb_picked hb_frame_pick__of(struct hb_frame_pick *p, u32 pid, u32 raw)
+{
+	struct hb_picked got = {0};
+	bool fresh;
+	u64 *slot;
+
+	if (!raw)
+		return got;
+	slot = hb_map__slot(p->stacks, (u64)pid << 32 | raw, &fresh);
+	if (!slot) {
+		p->oom = true;
+		return got;
+	}
+	if (!fresh)
+		return ((const struct hb_picked *)p->picked.data)[*slot];
+	*slot = p->picked.size / sizeof(got);
+	got = pick(p, pid, raw);
+	hb_buf__add(&p->picked, &got, sizeof(got));
+	p->oom |= p->picked.oom;
+	return got;
+}
