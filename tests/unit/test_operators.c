@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Whose work the device did, where only stacks tell; spans of a profiler are held to traces (test_analyze_oracles.py). */
+/* Whose work the device did, where only stacks tell; spans of a profiler are held to traces
+ * (test_analyze_oracles.py). */
 #include "patterns_rig.h"
 #include "analysis/model/operators.h"
 
@@ -16,7 +17,8 @@ static struct hb_operators *build(struct pat *p)
 	return o;
 }
 
-static const struct hb_operator *named(struct pat *p, const struct hb_operators *o, const char *name, u32 basis)
+static const struct hb_operator *named(struct pat *p, const struct hb_operators *o, const char *name,
+				       u32 basis)
 {
 	const struct hb_operator *r;
 
@@ -29,13 +31,14 @@ static const struct hb_operator *named(struct pat *p, const struct hb_operators 
 
 static void stacks(struct pat *p)
 {
-	pat_stack(p, 100, ST_ATTENTION, "llama.py", "main", "EngineCore.step", "Model.forward", "Attention.forward",
-		  "linear", NULL);
-	pat_stack(p, 100, ST_MLP, "llama.py", "main", "EngineCore.step", "Model.forward", "Mlp.forward", NULL);
+	pat_stack(p, 100, ST_ATTENTION, "llama.py", "main", "EngineCore.step", "Model.forward",
+		  "Attention.forward", "linear", NULL);
+	pat_stack(p, 100, ST_MLP, "llama.py", "main", "EngineCore.step", "Model.forward", "Mlp.forward",
+		  NULL);
 	pat_stack(p, 100, ST_SAMPLE, "runner.py", "main", "EngineCore.step", "Runner.sample", "argmax", NULL);
 	pat_stack(p, 100, ST_PLAIN, "script.py", "main", "warm_up", NULL);
-	pat_stack(p, 100, ST_OTHER_LAYER, "other.py", "main", "EngineCore.step", "Draft.forward", "Attention.forward",
-		  NULL);
+	pat_stack(p, 100, ST_OTHER_LAYER, "other.py", "main", "EngineCore.step", "Draft.forward",
+		  "Attention.forward", NULL);
 }
 
 static void launch(struct pat *p, u64 at, u64 end, u32 stack)
@@ -55,7 +58,8 @@ static void by_frames(void **state)
 		launch(&p, t + 20 * US, t + 30 * US, ST_ATTENTION);
 		launch(&p, t + 40 * US, t + 50 * US, ST_MLP);
 		launch(&p, t + 60 * US, t + 70 * US, ST_ATTENTION); /* the next layer's */
-		PCALL(&p, p.h.main, Q_STREAM_SYNC, t + 100 * US, t + 4 * MS, .flags = HB_AFLAG_RET, .stack = ST_SAMPLE);
+		PCALL(&p, p.h.main, Q_STREAM_SYNC, t + 100 * US, t + 4 * MS, .flags = HB_AFLAG_RET,
+		      .stack = ST_SAMPLE);
 		launch(&p, t + 4 * MS + 900 * US, t + 5 * MS, ST_SAMPLE); /* less than 1 ms after the wait */
 		launch(&p, t + 7 * MS, t + 8 * MS, ST_PLAIN);
 	}
@@ -116,9 +120,8 @@ static void by_calls(void **state)
 			    .line = 1,
 			    .lang = HB_LANG_PYTHON};
 	for (u64 i = 0; i < 5; i++) { /* 100 us each, back to back: by stacks they would be one */
-		struct hb_rec_py_call c = {.dur = 100 * US,
-					   .flags = HB_PYCALL_TIMED,
-					   .func = hb_window_writer__loc(p.h.r.w, &l)};
+		struct hb_rec_py_call c = {
+		    .dur = 100 * US, .flags = HB_PYCALL_TIMED, .func = hb_window_writer__loc(p.h.r.w, &l)};
 
 		launch(&p, i * 100 * US + 10 * US, i * 100 * US + 20 * US, ST_ATTENTION);
 		launch(&p, i * 100 * US + 30 * US, i * 100 * US + 40 * US, ST_ATTENTION);

@@ -9,14 +9,17 @@
 /* A module's own work, and a framework's. Class and function from Python 3.11 on, the plain name before. */
 static const char *const modules[] = {"forward", "*.forward", "*.forward_[a-z]*"};
 
-/* What engines call their parts that give a device work: vLLM, SGLang, TensorRT-LLM, llama.cpp's servers. Innermost
- * first counts, so their order says nothing. */
-static const char *const engine[] = {
-    "execute_model",   "*.execute_model", "*.execute_dummy_batch", "*._prepare_inputs", "*.prepare_inputs",
-    "*.prepare_input", "*.sample",	  "*.sample_tokens",	   "*._sample",		"*.compute_logits",
-    "*.propose",       "*.replay",	  "*.replay_prepare",	   "*.capture",		"*.prefill",
-    "*.decode",	       "*.run_batch",	  "*.process_batch_result*", "*._forward_step",	"*.generate",
-    "generate",	       "*.get_output",	  "*.step",		   "one_step",		"*.one_step"};
+/* What engines call their parts that give a device work: vLLM, SGLang, TensorRT-LLM, llama.cpp's servers.
+ * Innermost first counts, so their order says nothing. */
+static const char *const engine[] = {"execute_model",	  "*.execute_model",  "*.execute_dummy_batch",
+				     "*._prepare_inputs", "*.prepare_inputs", "*.prepare_input",
+				     "*.sample",	  "*.sample_tokens",  "*._sample",
+				     "*.compute_logits",  "*.propose",	      "*.replay",
+				     "*.replay_prepare",  "*.capture",	      "*.prefill",
+				     "*.decode",	  "*.run_batch",      "*.process_batch_result*",
+				     "*._forward_step",	  "*.generate",	      "generate",
+				     "*.get_output",	  "*.step",	      "one_step",
+				     "*.one_step"};
 
 enum rank { MODULE, ENGINE, PYTHON, NO_RANK };
 
@@ -61,7 +64,7 @@ static enum rank rank_cached(struct hb_frame_pick *p, u32 loc)
 		l = hb_window__loc(p->w, loc);
 		*slot = l ? rank_of(p->w, l) : NO_RANK;
 	}
-	return (enum rank)*slot;
+	return (enum rank) * slot;
 }
 
 /* Its location, and what tells its activation from others': all frames further out, with their lines. */
@@ -81,7 +84,8 @@ static struct hb_picked pick(struct hb_frame_pick *p, u32 pid, u32 raw)
 	}
 	if (best == NO_RANK)
 		return (struct hb_picked){0};
-	return (struct hb_picked){.loc = st.locs[at], .outside = hb_hash_bytes(st.locs, at * sizeof(*st.locs))};
+	return (struct hb_picked){.loc = st.locs[at],
+				  .outside = hb_hash_bytes(st.locs, at * sizeof(*st.locs))};
 }
 
 int hb_frame_pick__init(struct hb_frame_pick *p, struct hb_window *w)

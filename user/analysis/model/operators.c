@@ -7,7 +7,8 @@
 #include "analysis/model/rows.h"
 
 #define NO_EXEC	  UINT32_MAX
-#define NEST_MOST 64 /* spans around a call that are kept in mind; what lies deeper begins a new execution */
+#define NEST_MOST 64 /* spans around a call that are kept in mind; what lies deeper begins a new execution   \
+		      */
 
 struct exec {
 	u64 begin, end;
@@ -59,8 +60,11 @@ static bool in_span(const struct hb_operators *o, u32 t, const struct hb_tl_call
 		i = v[i].at.outer;
 	if (i == HB_NONE)
 		return false;
-	*p = (struct place){
-	    .name = v[i].name, .id = i, .begin = v[i].at.begin, .end = v[i].at.end, .basis = HB_OPERATOR_BY_SPAN};
+	*p = (struct place){.name = v[i].name,
+			    .id = i,
+			    .begin = v[i].at.begin,
+			    .end = v[i].at.end,
+			    .basis = HB_OPERATOR_BY_SPAN};
 	return true;
 }
 
@@ -150,7 +154,8 @@ static struct exec *open_of(struct hb_operators *o, const struct place *p, u32 r
 {
 	for (u32 i = o->depth; i-- > 0;)
 		if (o->open[i].id == p->id && o->exec[o->open[i].exec].row == row) {
-			if (p->basis == HB_OPERATOR_BY_STACK) { /* as far as its last call, and none inside it */
+			if (p->basis ==
+			    HB_OPERATOR_BY_STACK) { /* as far as its last call, and none inside it */
 				o->open[i].until = p->end + HB_OPERATOR_APART_NS;
 				o->depth = i + 1;
 			}

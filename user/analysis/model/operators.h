@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Executions of operators: which function of the model or of the engine gave the device its work, how long the
- * host was at it, how long it waited there, and how long the device worked for it.
+ * Executions of operators: which function of the model or of the engine gave the device its work, how long
+ * the host was at it, how long it waited there, and how long the device worked for it.
  *
  * The function of a call is, in this order: the innermost operator of a profiler around it (imported traces);
  * the innermost frame of its stack that is a module's forward or a framework's operator; else the innermost
@@ -9,8 +9,8 @@
  * these belong to no operator and are counted.
  *
  * One execution is a span of that function where spans were recorded (operators of a trace, `trace --calls`);
- * else calls of one thread in a row below the same frames, less than 1 ms apart: two activations in a row from
- * the same line look like one.
+ * else calls of one thread in a row below the same frames, less than 1 ms apart: two activations in a row
+ * from the same line look like one.
  */
 #ifndef HB_OPERATORS_H
 #define HB_OPERATORS_H

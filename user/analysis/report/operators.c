@@ -88,10 +88,11 @@ int hb_analysis__print_operators(const struct hb_analysis *a, FILE *out, unsigne
 	rc = hb_table__print(t, out, width);
 	if (n > show)
 		fprintf(out, "  ... and %u more (--rows 0 shows all)\n", n - show);
-	hb_analysis__wrap(out, width, 2,
-			  "  (host: from an execution's first call to the end of its last; waited: for the device, in "
-			  "calls; device: lengths of all it launched%s)",
-			  hb_devices__counts(a->d)->records ? "" : ", which was not recorded");
+	hb_analysis__wrap(
+	    out, width, 2,
+	    "  (host: from an execution's first call to the end of its last; waited: for the device, in "
+	    "calls; device: lengths of all it launched%s)",
+	    hb_devices__counts(a->d)->records ? "" : ", which was not recorded");
 	if (c->without)
 		hb_analysis__wrap(out, width, 2,
 				  "  (%s of %s calls have no stack, or none with a function that is known)",
