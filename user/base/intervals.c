@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/radix.h"
+
 static uint64_t least(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
@@ -45,6 +47,9 @@ static int cmp_begin(const void *a, const void *b)
 	return x->begin < y->begin ? -1 : x->begin > y->begin;
 }
 
+#define BEGIN_OF(x) ((x)->begin)
+HB_RADIX_SORT(sort_begins, struct hb_iv, BEGIN_OF)
+
 /* Mostly they come in order, or in the opposite one. */
 static void sort(struct hb_ivs *s)
 {
@@ -57,7 +62,8 @@ static void sort(struct hb_ivs *s)
 	if (up == s->n)
 		return;
 	if (down < s->n) {
-		qsort(s->v, s->n, sizeof(*s->v), cmp_begin);
+		if (sort_begins(s->v, s->n))
+			qsort(s->v, s->n, sizeof(*s->v), cmp_begin);
 		return;
 	}
 	for (size_t i = 0; i < s->n / 2; i++) {
@@ -93,10 +99,20 @@ uint64_t hb_ivs__length(const struct hb_ivs *s)
 	return sum;
 }
 
+/* From where the last search ended in steps that double, then halving what is left. */
 size_t hb_ivs__after(const struct hb_ivs *s, uint64_t t)
 {
-	size_t lo = 0, hi = s->n;
+	size_t lo = 0, hi = s->hint < s->n ? s->hint : s->n, step = 1;
 
+	if (hi < s->n && s->v[hi].end <= t) {
+		for (lo = hi + 1; lo + step <= s->n && s->v[lo + step - 1].end <= t; step *= 2)
+			lo += step;
+		hi = lo + step <= s->n ? lo + step - 1 : s->n;
+	} else {
+		for (; step <= hi && s->v[hi - step].end > t; step *= 2)
+			hi -= step;
+		lo = step <= hi ? hi - step + 1 : 0;
+	}
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 
@@ -105,6 +121,8 @@ size_t hb_ivs__after(const struct hb_ivs *s, uint64_t t)
 		else
 			hi = mid;
 	}
+	if (s->hint != lo) /* an empty constant is never written */
+		((struct hb_ivs *)s)->hint = lo;
 	return lo;
 }
 
@@ -117,10 +135,17 @@ uint64_t hb_ivs__within(const struct hb_ivs *s, uint64_t begin, uint64_t end)
 	return sum;
 }
 
-void hb_ivs__cut(const struct hb_ivs *s, uint64_t begin, uint64_t end, struct hb_ivs *out)
+uint64_t hb_ivs__cut(const struct hb_ivs *s, uint64_t begin, uint64_t end, struct hb_ivs *out)
 {
-	for (size_t i = hb_ivs__after(s, begin); i < s->n && s->v[i].begin < end; i++)
-		hb_ivs__add(out, most(s->v[i].begin, begin), least(s->v[i].end, end));
+	uint64_t sum = 0;
+
+	for (size_t i = hb_ivs__after(s, begin); i < s->n && s->v[i].begin < end; i++) {
+		uint64_t from = most(s->v[i].begin, begin), to = least(s->v[i].end, end);
+
+		hb_ivs__add(out, from, to);
+		sum += to > from ? to - from : 0;
+	}
+	return sum;
 }
 
 void hb_ivs__and(const struct hb_ivs *a, const struct hb_ivs *b, struct hb_ivs *out)

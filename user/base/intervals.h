@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Sets of time: intervals [begin, end) of u64 nanoseconds. Add in any order, join once (sorted, overlaps and
- * neighbours merged), then ask. Running out of memory is sticky, as in hb_buf: look at `oom` once.
+ * neighbours merged), then ask: questions that come in order of time, forwards or backwards, are answered
+ * without a search, so one thread at a time asks. Running out of memory is sticky, as in hb_buf: look at
+ * `oom` once.
  */
 #ifndef HB_BASE_INTERVALS_H
 #define HB_BASE_INTERVALS_H
@@ -17,6 +19,7 @@ struct hb_iv {
 struct hb_ivs { /* all zero = empty */
 	struct hb_iv *v;
 	size_t n, cap;
+	size_t hint; /* inside: where the last search ended */
 	bool oom;
 };
 
@@ -36,9 +39,9 @@ size_t hb_ivs__after(const struct hb_ivs *s, uint64_t t);
 /* Length of what both have. */
 uint64_t hb_ivs__common(const struct hb_ivs *a, const struct hb_ivs *b);
 
-/* Appends to `out` (joined when it was empty): the part of [begin, end) that is in the set; what both sets
- * have; what is in `a` and not in `b`. `out` is neither of them. */
-void hb_ivs__cut(const struct hb_ivs *s, uint64_t begin, uint64_t end, struct hb_ivs *out);
+/* Appends to `out` (joined when it was empty): the part of [begin, end) that is in the set, whose length is
+ * returned; what both sets have; what is in `a` and not in `b`. `out` is neither of them. */
+uint64_t hb_ivs__cut(const struct hb_ivs *s, uint64_t begin, uint64_t end, struct hb_ivs *out);
 void hb_ivs__and(const struct hb_ivs *a, const struct hb_ivs *b, struct hb_ivs *out);
 void hb_ivs__minus(const struct hb_ivs *a, const struct hb_ivs *b, struct hb_ivs *out);
 

@@ -47,31 +47,14 @@ static void fit(struct hb_busy_row *r)
 	r->cap = r->n;
 }
 
-struct hb_busy *hb_busy__build(const struct hb_timeline *tl, const struct hb_steps *steps, struct hb_error *e)
+struct hb_busy *hb_busy__new(const struct hb_timeline *tl, struct hb_error *e)
 {
 	struct hb_busy *b = calloc(1, sizeof(*b));
-	u32 n = hb_steps__series(steps);
-	int err = b ? 0 : -ENOMEM;
 
-	if (b) {
+	if (b)
 		b->tl = tl;
-		b->row = calloc(n + 1, sizeof(*b->row));
-		err = b->row ? 0 : -ENOMEM;
-	}
-	for (u32 i = 0; !err && i < n; i++) {
-		const struct hb_series *s = hb_steps__at(steps, i);
-
-		if (s->dispatch == HB_NONE)
-			continue;
-		b->row[b->n].pid = s->pid;
-		err = hb_busy__infer(&b->row[b->n], tl);
-		fit(&b->row[b->n++]);
-	}
-	if (err) {
+	else
 		hb_error__nomem(e, "device states");
-		hb_busy__free(b);
-		return NULL;
-	}
 	return b;
 }
 
@@ -113,6 +96,25 @@ static struct hb_busy_row *row_new(struct hb_busy *b, u32 pid)
 	return &b->row[b->n++];
 }
 
+int hb_busy__infer(struct hb_busy *b, const struct hb_steps *steps, struct hb_error *e)
+{
+	u32 n = hb_steps__series(steps);
+	int err = 0;
+
+	for (u32 i = 0; !err && i < n; i++) {
+		const struct hb_series *s = hb_steps__at(steps, i);
+		struct hb_busy_row *r;
+
+		if (s->dispatch == HB_NONE || row_of(b, s->pid))
+			continue;
+		r = row_new(b, s->pid);
+		err = r ? hb_busy__infer_row(r, b->tl) : -ENOMEM;
+		if (r)
+			fit(r);
+	}
+	return err ? hb_error__nomem(e, "device states") : 0;
+}
+
 /* ---- exact ---- */
 
 static struct hb_busy_span as(u8 state)
@@ -138,32 +140,26 @@ static bool in_set(const struct hb_ivs *s, u64 t, u64 *next)
 int hb_busy__exact(struct hb_busy *b, u32 pid, const struct hb_ivs *active, const struct hb_ivs *not_known,
 		   u64 from, u64 to)
 {
-	struct hb_busy_row *r = (struct hb_busy_row *)row_of(b, pid), fresh = {.pid = pid, .exact = true};
+	struct hb_busy_row *r = row_new(b, pid);
 	u64 start = hb_timeline__start(b->tl), end = hb_timeline__end(b->tl);
 	int err = 0;
 
-	r = r ? r : row_new(b, pid);
 	if (!r)
 		return -ENOMEM;
+	r->exact = true;
 	for (u64 t = start, next; t < end && !err; t = next) {
 		bool busy, unknown;
 
 		next = t < from && from < end ? from : t < to && to < end ? to : end;
 		busy = in_set(active, t, &next);
 		unknown = in_set(not_known, t, &next) || t < from || t >= to;
-		err = hb_busy__append(&fresh, start, next,
+		err = hb_busy__append(r, start, next,
 				      as(busy	   ? HB_BUSY_BUSY
 					 : unknown ? HB_BUSY_UNKNOWN
 						   : HB_BUSY_IDLE));
 	}
-	if (err) {
-		free(fresh.span);
-		return err;
-	}
-	fit(&fresh);
-	free(r->span);
-	*r = fresh;
-	return 0;
+	fit(r);
+	return err;
 }
 
 /* ---- asking ---- */

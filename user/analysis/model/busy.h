@@ -35,16 +35,18 @@ struct hb_range {
 
 struct hb_busy;
 
-/* Infers it from calls alone. NULL with the error set: out of memory. */
-struct hb_busy *hb_busy__build(const struct hb_timeline *tl, const struct hb_steps *steps,
-			       struct hb_error *e);
+/* Of no process yet. NULL with the error set: out of memory. */
+struct hb_busy *hb_busy__new(const struct hb_timeline *tl, struct hb_error *e);
 void hb_busy__free(struct hb_busy *b); /* NULL is fine */
 u64 hb_busy__memory(const struct hb_busy *b);
 
-/* Replaces what was inferred for a process by what its devices did: busy in `active`, unknown in `not_known`
- * (may be NULL) and outside of [from, to), else idle. Both sets are joined. 0 or -ENOMEM. */
+/* What the devices of a process did: busy in `active`, unknown in `not_known` (may be NULL) and outside of
+ * [from, to), else idle. Both sets are joined. Once for each process. 0 or -ENOMEM. */
 int hb_busy__exact(struct hb_busy *b, u32 pid, const struct hb_ivs *active, const struct hb_ivs *not_known,
 		   u64 from, u64 to);
+/* Infers it from calls alone, for all processes that give a device work and of which nothing exact is known.
+ * 0 or -ENOMEM with the error set. */
+int hb_busy__infer(struct hb_busy *b, const struct hb_steps *steps, struct hb_error *e);
 
 /* The tiling of a process; NULL, *n = 0 when it gave no device work. */
 const struct hb_busy_span *hb_busy__spans(const struct hb_busy *b, u32 pid, u32 *n);

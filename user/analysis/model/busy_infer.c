@@ -321,17 +321,10 @@ struct lag { /* what the waits for events that blocked, one after the other, loo
 	u32 ahead, behind; /* votes */
 };
 
-static int cmp_u64(const void *a, const void *b)
-{
-	u64 x = *(const u64 *)a, y = *(const u64 *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 /* Distance of the quartiles. */
 static u64 spread(u64 *v, u32 n)
 {
-	qsort(v, n, sizeof(*v), cmp_u64);
+	hb_order__values(v, n);
 	return n ? v[n - 1 - n / 4] - v[n / 4] : 0;
 }
 
@@ -507,7 +500,7 @@ static int pass(struct infer *x, bool learning)
 	return err;
 }
 
-int hb_busy__infer(struct hb_busy_row *r, const struct hb_timeline *tl)
+int hb_busy__infer_row(struct hb_busy_row *r, const struct hb_timeline *tl)
 {
 	struct infer x = {.tl = tl, .row = r, .costs = hb_costs__new()};
 	int err;

@@ -38,6 +38,6 @@ u64 hb_costs__of(const struct hb_costs *c, u32 key);
 u64 hb_costs__longest(const struct hb_costs *c);
 
 /* The tiling of one process from its calls. 0 or -ENOMEM. */
-int hb_busy__infer(struct hb_busy_row *r, const struct hb_timeline *tl);
+int hb_busy__infer_row(struct hb_busy_row *r, const struct hb_timeline *tl);
 
 #endif

@@ -90,11 +90,13 @@ int hb_host__finish(struct hb_host *h, const struct hb_devices *d, struct hb_err
 		return -ENOMEM;
 	h->wk = hb_wake__build(h->tl, e);
 	h->steps = h->wk ? hb_steps__build(h->tl, e) : NULL;
-	h->busy = h->steps ? hb_busy__build(h->tl, h->steps, e) : NULL;
+	h->busy = h->steps ? hb_busy__new(h->tl, e) : NULL;
 	if (!h->busy)
 		return -ENOMEM;
 	if (d && use_devices(h, d))
 		return hb_error__nomem(e, "device states");
+	if (hb_busy__infer(h->busy, h->steps, e))
+		return -ENOMEM;
 	h->path = hb_path__build(h->tl, h->wk, h->steps, h->busy, d, e);
 	h->coll = h->path ? hb_collectives__build(h->tl, e) : NULL;
 	return h->coll ? 0 : -ENOMEM;

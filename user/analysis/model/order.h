@@ -13,5 +13,7 @@ struct hb_order {
 
 /* Ascending; equal keys stay as they are. 0 or -ENOMEM. */
 int hb_order__sort(struct hb_order *v, size_t n);
+/* Plain values, ascending. It needs no memory, but is faster with some. */
+void hb_order__values(uint64_t *v, size_t n);
 
 #endif

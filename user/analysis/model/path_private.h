@@ -37,11 +37,13 @@ struct hb_walk_ops;
 struct hb_walk_ops *hb_walk_ops__new(const struct hb_timeline *tl,
 				     const struct hb_devices *d); /* NULL: out of memory */
 void hb_walk_ops__free(struct hb_walk_ops *w);
-/* The work of a process, by end, and the last piece that ended by t; NULL, HB_NONE when there is none. */
-const struct hb_walk_op *hb_walk_ops__of(const struct hb_walk_ops *w, u32 pid, u64 t, u32 *last);
+/* The work of a process, by end, and the last piece that ended by t; NULL, HB_NONE when there is none. It is
+ * put together when it is asked for first: out of memory is told by oom(). */
+const struct hb_walk_op *hb_walk_ops__of(struct hb_walk_ops *w, u32 pid, u64 t, u32 *last);
+bool hb_walk_ops__oom(const struct hb_walk_ops *w); /* NULL: no */
 
 /* Appends the segments of one walk, in order of time. `ops` may be NULL. 0 or -ENOMEM. */
-int hb_walk(const struct hb_timeline *tl, const struct hb_wake *wk, const struct hb_walk_ops *ops, u32 thread,
+int hb_walk(const struct hb_timeline *tl, const struct hb_wake *wk, struct hb_walk_ops *ops, u32 thread,
 	    u64 begin, u64 end, struct hb_segs *out);
 
 #endif

@@ -159,7 +159,7 @@ static int summarise(const struct hb_timeline *tl, struct hb_steps_row *r)
 		fill_step(tl, &r->pub, &r->step[i]);
 		len[i] = r->step[i].end - r->step[i].begin;
 	}
-	qsort(len, r->pub.n, sizeof(*len), hb_steps__cmp_u64);
+	hb_order__values(len, r->pub.n);
 	p99 = r->pub.n ? len[(r->pub.n * 99ULL + 99) / 100 - 1] : 0;
 	d = hb_dist__of(len, r->pub.n);
 	r->pub.p50 = d.p50;
@@ -172,13 +172,6 @@ static int summarise(const struct hb_timeline *tl, struct hb_steps_row *r)
 	r->pub.step = r->step;
 	free(len);
 	return 0;
-}
-
-int hb_steps__cmp_u64(const void *a, const void *b)
-{
-	u64 x = *(const u64 *)a, y = *(const u64 *)b;
-
-	return x < y ? -1 : x > y;
 }
 
 /* ---- building ---- */

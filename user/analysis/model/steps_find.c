@@ -285,7 +285,7 @@ static const struct site *choose(struct sites *s, u64 span)
 
 		if (x->n < SITE_MIN || (x->last - x->first) < span / 4)
 			continue;
-		qsort(x->pause, x->n, sizeof(*x->pause), hb_steps__cmp_u64);
+		hb_order__values(x->pause, x->n);
 		median = x->pause[x->n / 2];
 		score = (median ? median : 1) * x->n;
 		if (score > most) {

@@ -4,6 +4,7 @@
 #define HB_STEPS_PRIVATE_H
 
 #include "analysis/model/dist.h"
+#include "analysis/model/order.h"
 #include "analysis/model/steps.h"
 #include "base/map.h"
 
@@ -23,6 +24,5 @@ int hb_steps__add(struct hb_steps_row *r, u64 begin, u64 end);
 bool hb_steps__has_span(const struct hb_timeline *tl, const struct hb_step_names *names, u32 thread);
 /* Finds the steps of a process whose threads are known, or says why there are none. 0 or -ENOMEM. */
 int hb_steps__find(const struct hb_timeline *tl, const struct hb_step_names *names, struct hb_steps_row *r);
-int hb_steps__cmp_u64(const void *a, const void *b);
 
 #endif

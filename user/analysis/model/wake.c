@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analysis/model/decode.h"
+#include "analysis/model/order.h"
 #include "base/map.h"
 
 /* A thread that sleeps again within this time on the same thing, and did nothing, was woken falsely. */
@@ -256,13 +257,6 @@ static void guess_all(struct hb_wake *wk, u32 thread)
 	}
 }
 
-static int cmp_u64(const void *a, const void *b)
-{
-	u64 x = *(const u64 *)a, y = *(const u64 *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 static int collect_woken(struct hb_wake *wk)
 {
 	for (u32 i = 0; i < wk->n; i++) {
@@ -280,7 +274,7 @@ static int collect_woken(struct hb_wake *wk)
 				by->woke[by->n_woke++] = e->at;
 		}
 	for (u32 i = 0; i < wk->n; i++)
-		qsort(wk->thread[i].woke, wk->thread[i].n_woke, sizeof(u64), cmp_u64);
+		hb_order__values(wk->thread[i].woke, wk->thread[i].n_woke);
 	return 0;
 }
 

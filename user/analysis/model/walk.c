@@ -12,7 +12,7 @@
 struct walk {
 	const struct hb_timeline *tl;
 	const struct hb_wake *wk;
-	const struct hb_walk_ops *ops;
+	struct hb_walk_ops *ops;
 	struct hb_segs *out;
 	u64 begin, t;
 	u32 thread;
@@ -241,7 +241,7 @@ static int one(struct walk *x)
 	return err;
 }
 
-int hb_walk(const struct hb_timeline *tl, const struct hb_wake *wk, const struct hb_walk_ops *ops, u32 thread,
+int hb_walk(const struct hb_timeline *tl, const struct hb_wake *wk, struct hb_walk_ops *ops, u32 thread,
 	    u64 begin, u64 end, struct hb_segs *out)
 {
 	struct walk x = {.tl = tl,
@@ -258,6 +258,8 @@ int hb_walk(const struct hb_timeline *tl, const struct hb_wake *wk, const struct
 
 	while (!err && x.t > x.begin)
 		err = one(&x);
+	if (hb_walk_ops__oom(ops))
+		err = -ENOMEM;
 	for (u32 a = first, b = out->n; a + 1 < b; a++, b--) {
 		struct hb_seg s = out->seg[a];
 

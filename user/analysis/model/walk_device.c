@@ -9,16 +9,21 @@
 
 struct process {
 	u32 pid;
-	struct hb_walk_op *op; /* by end */
+	u32 device, n_devices; /* its devices: they come by process */
+	struct hb_walk_op *op; /* by end; NULL until somebody asks */
 	u32 n;
+	bool made;
 };
 
 struct hb_walk_ops {
+	const struct hb_timeline *tl;
+	const struct hb_devices *d;
 	struct process *process;
 	u32 n;
+	bool oom;
 };
 
-static const struct process *process_of(const struct hb_walk_ops *w, u32 pid)
+static struct process *process_of(const struct hb_walk_ops *w, u32 pid)
 {
 	for (u32 i = 0; i < w->n; i++)
 		if (w->process[i].pid == pid)
@@ -26,72 +31,70 @@ static const struct process *process_of(const struct hb_walk_ops *w, u32 pid)
 	return NULL;
 }
 
-static struct hb_walk_op op_of(const struct hb_timeline *tl, const struct hb_devices *d,
-			       const struct hb_device_op *o)
+/* Thread of the timeline that made a launch; HB_NONE. */
+static u32 launcher(const struct hb_timeline *tl, const struct hb_launch *l)
 {
-	const struct hb_launch *l = hb_devices__launch_of(d, o);
 	const struct hb_task *t = l ? hb_window__task(hb_timeline__window(tl), l->task) : NULL;
-	struct hb_walk_op w = {
-	    .begin = o->begin, .end = o->end, .prev = HB_NONE, .event = HB_NONE, .thread = HB_NONE};
 
-	if (t)
-		w.thread = hb_timeline__by_tid(tl, t->tid);
-	if (w.thread != HB_NONE) {
-		w.given = l->begin;
-		w.returned = l->end;
-	}
-	return w;
+	return t ? hb_timeline__by_tid(tl, t->tid) : HB_NONE;
 }
 
-/* The operations of one device at `first` on, each with the one before it on its stream. */
-static int add_device(struct process *p, const struct hb_timeline *tl, const struct hb_devices *d,
-		      const struct hb_device *v)
+/* Where an operation stands in the order of ends, by its place in that of devices and begins. */
+static int order_ops(const struct hb_walk_ops *w, const struct process *p, u32 *place)
 {
-	u32 *last = malloc((v->n_streams + 1) * sizeof(*last));
+	struct hb_order *order = malloc((p->n + 1ULL) * sizeof(*order));
+	u32 n = 0;
+	int err = order ? 0 : -ENOMEM;
+
+	for (u32 k = 0; k < p->n_devices && !err; k++) {
+		const struct hb_device *v = hb_devices__at(w->d, p->device + k);
+
+		for (u32 i = 0; i < v->n_ops; i++, n++)
+			order[n] = (struct hb_order){.key = v->op[i].end, .item = n};
+	}
+	err = err ? err : hb_order__sort(order, p->n);
+	for (u32 i = 0; i < p->n && !err; i++)
+		place[order[i].item] = i;
+	free(order);
+	return err;
+}
+
+/* The operations of one device, each with the one before it on its stream. */
+static int add_device(const struct hb_walk_ops *w, struct process *p, const struct hb_device *v,
+		      const u32 *place)
+{
+	u32 *last = malloc((v->n_streams + 1ULL) * sizeof(*last)), thread = HB_NONE;
+	const struct hb_launch *known = NULL;
 
 	if (!last)
 		return -ENOMEM;
 	for (u32 i = 0; i <= v->n_streams; i++)
 		last[i] = HB_NONE;
 	for (u32 i = 0; i < v->n_ops; i++) {
-		u32 stream = v->op[i].stream < v->n_streams ? v->op[i].stream : v->n_streams;
+		const struct hb_device_op *o = &v->op[i];
+		const struct hb_launch *l = hb_devices__launch_of(w->d, o);
+		u32 stream = o->stream < v->n_streams ? o->stream : v->n_streams;
+		struct hb_walk_op x = {.begin = o->begin,
+				       .end = o->end,
+				       .thread = HB_NONE,
+				       .prev = last[stream],
+				       .event = HB_NONE,
+				       .device = v->number};
 
-		p->op[p->n] = op_of(tl, d, &v->op[i]);
-		p->op[p->n].device = v->number;
-		p->op[p->n].stream = stream < v->n_streams ? (u32)v->stream[stream].number : UINT32_MAX;
-		p->op[p->n].prev = last[stream];
-		last[stream] = p->n++;
+		if (l && (!known || known->task != l->task)) {
+			known = l;
+			thread = launcher(w->tl, l);
+		}
+		if (l && thread != HB_NONE) {
+			x.thread = thread;
+			x.given = l->begin;
+			x.returned = l->end;
+		}
+		x.stream = stream < v->n_streams ? (u32)v->stream[stream].number : UINT32_MAX;
+		p->op[place[i]] = x;
+		last[stream] = place[i];
 	}
 	free(last);
-	return 0;
-}
-
-/* By end; `prev` follows. */
-static int order_ops(struct process *p)
-{
-	struct hb_order *order = malloc((p->n + 1) * sizeof(*order));
-	struct hb_walk_op *op = malloc((p->n + 1) * sizeof(*op));
-	u32 *now = malloc((p->n + 1) * sizeof(*now));
-	int err = order && op && now ? 0 : -ENOMEM;
-
-	for (u32 i = 0; i < p->n && !err; i++)
-		order[i] = (struct hb_order){.key = p->op[i].end, .item = i};
-	if (!err)
-		err = hb_order__sort(order, p->n);
-	for (u32 i = 0; i < p->n && !err; i++)
-		now[order[i].item] = i;
-	for (u32 i = 0; i < p->n && !err; i++) {
-		op[i] = p->op[order[i].item];
-		op[i].prev = op[i].prev == HB_NONE ? HB_NONE : now[op[i].prev];
-	}
-	free(order);
-	free(now);
-	if (err) {
-		free(op);
-		return err;
-	}
-	free(p->op);
-	p->op = op;
 	return 0;
 }
 
@@ -204,40 +207,46 @@ static int link_events(struct process *p, const struct hb_timeline *tl)
 	return 0;
 }
 
-/* Devices come by process. */
-static int add_process(struct hb_walk_ops *w, const struct hb_timeline *tl, const struct hb_devices *d,
-		       u32 *i)
+/* Many windows are walked without a look at the devices, so this is done when somebody asks. */
+static int make(const struct hb_walk_ops *w, struct process *p)
 {
-	struct process *p = &w->process[w->n++];
-	u32 from = *i, n = 0;
-	int err = 0;
+	u32 *place, n = 0;
+	int err;
 
-	p->pid = hb_devices__at(d, from)->pid;
-	for (; hb_devices__at(d, *i) && hb_devices__at(d, *i)->pid == p->pid; ++*i)
-		n += hb_devices__at(d, *i)->n_ops;
-	p->op = malloc((n + 1) * sizeof(*p->op));
-	if (!p->op)
-		return -ENOMEM;
-	for (u32 k = from; k < *i && !err; k++)
-		err = add_device(p, tl, d, hb_devices__at(d, k));
-	err = err ? err : order_ops(p);
-	return err ? err : link_events(p, tl);
+	for (u32 k = 0; k < p->n_devices; k++)
+		p->n += hb_devices__at(w->d, p->device + k)->n_ops;
+	p->op = malloc((p->n + 1ULL) * sizeof(*p->op));
+	place = malloc((p->n + 1ULL) * sizeof(*place));
+	err = p->op && place ? order_ops(w, p, place) : -ENOMEM;
+	for (u32 k = 0; k < p->n_devices && !err; k++) {
+		const struct hb_device *v = hb_devices__at(w->d, p->device + k);
+
+		err = add_device(w, p, v, place + n);
+		n += v->n_ops;
+	}
+	free(place);
+	return err ? err : link_events(p, w->tl);
 }
 
 struct hb_walk_ops *hb_walk_ops__new(const struct hb_timeline *tl, const struct hb_devices *d)
 {
 	struct hb_walk_ops *w = calloc(1, sizeof(*w));
-	int err = w ? 0 : -ENOMEM;
 
-	if (w) {
-		w->process = calloc(hb_devices__count(d) + 1, sizeof(*w->process));
-		err = w->process ? 0 : -ENOMEM;
-	}
-	for (u32 i = 0; !err && i < hb_devices__count(d);)
-		err = add_process(w, tl, d, &i);
-	if (err) {
-		hb_walk_ops__free(w);
+	if (!w)
 		return NULL;
+	w->tl = tl;
+	w->d = d;
+	w->process = calloc(hb_devices__count(d) + 1, sizeof(*w->process));
+	if (!w->process) {
+		free(w);
+		return NULL;
+	}
+	for (u32 i = 0; i < hb_devices__count(d); i++) {
+		u32 pid = hb_devices__at(d, i)->pid;
+
+		if (!w->n || w->process[w->n - 1].pid != pid)
+			w->process[w->n++] = (struct process){.pid = pid, .device = i};
+		w->process[w->n - 1].n_devices++;
 	}
 	return w;
 }
@@ -252,11 +261,16 @@ void hb_walk_ops__free(struct hb_walk_ops *w)
 	free(w);
 }
 
-const struct hb_walk_op *hb_walk_ops__of(const struct hb_walk_ops *w, u32 pid, u64 t, u32 *last)
+const struct hb_walk_op *hb_walk_ops__of(struct hb_walk_ops *w, u32 pid, u64 t, u32 *last)
 {
-	const struct process *p = w ? process_of(w, pid) : NULL;
-	u32 lo = 0, hi = p ? p->n : 0;
+	struct process *p = w ? process_of(w, pid) : NULL;
+	u32 lo = 0, hi;
 
+	if (p && !p->made) {
+		p->made = true;
+		w->oom |= make(w, p) != 0;
+	}
+	hi = p && !w->oom ? p->n : 0;
 	while (lo < hi) {
 		u32 mid = lo + (hi - lo) / 2;
 
@@ -266,5 +280,10 @@ const struct hb_walk_op *hb_walk_ops__of(const struct hb_walk_ops *w, u32 pid, u
 			hi = mid;
 	}
 	*last = lo ? lo - 1 : HB_NONE;
-	return p && lo ? p->op : NULL;
+	return lo ? p->op : NULL;
+}
+
+bool hb_walk_ops__oom(const struct hb_walk_ops *w)
+{
+	return w && w->oom;
 }

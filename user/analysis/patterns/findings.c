@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/model/order.h"
 #include "analysis/patterns/gates.h"
 
 #define MILLION 1000000ULL
@@ -204,13 +205,6 @@ static void judge(struct hb_draft *d, const struct hb_thresholds *t)
 
 /* ---- the gate ---- */
 
-static int cmp_u64(const void *a, const void *b)
-{
-	u64 x = *(const u64 *)a, y = *(const u64 *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 /* What the median step exposes, millionths of the median step; 0 with too few steps. */
 static u64 median_step(struct hb_draft *d, u64 least)
 {
@@ -228,7 +222,7 @@ static u64 median_step(struct hb_draft *d, u64 least)
 	}
 	for (u32 i = 0; i < s->n; i++)
 		v[i] = hb_ivs__within(&d->idle.likely, s->step[i].begin, s->step[i].end);
-	qsort(v, s->n, sizeof(*v), cmp_u64);
+	hb_order__values(v, s->n);
 	share = hb_share(v[(s->n - 1) / 2], s->p50);
 	free(v);
 	return share;

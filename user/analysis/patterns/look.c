@@ -201,8 +201,8 @@ void hb_draft__confidence(struct hb_draft *d, enum hb_confidence at_most, const 
 	d->cap_why = why;
 }
 
-/* Keeps the three worst: by exposed time, then by length. */
-static void keep_worst(struct hb_finding *f, const struct hb_instance *x)
+/* Keeps the three worst: by exposed time, then by length. Where it is kept, or NULL. */
+static struct hb_instance *keep_worst(struct hb_finding *f, const struct hb_instance *x)
 {
 	u32 at = f->n_worst;
 
@@ -211,28 +211,32 @@ static void keep_worst(struct hb_finding *f, const struct hb_instance *x)
 		       f->worst[at - 1].end - f->worst[at - 1].begin < x->end - x->begin)))
 		at--;
 	if (at == HB_INSTANCES)
-		return;
+		return NULL;
 	if (f->n_worst < HB_INSTANCES)
 		f->n_worst++;
 	memmove(&f->worst[at + 1], &f->worst[at], (f->n_worst - at - 1) * sizeof(*x));
 	f->worst[at] = *x;
+	return &f->worst[at];
+}
+
+static int count(struct hb_draft *d, u64 times, u64 length)
+{
+	d->f.count += times;
+	if (hb_hist__add(&d->len, length))
+		d->oom = true;
+	return d->oom ? -ENOMEM : 0;
 }
 
 static int keep(struct hb_draft *d, const struct hb_case *c, struct hb_instance *x)
 {
-	u64 length = c->weight ? c->weight : c->end - c->begin;
-
 	x->begin = c->begin;
 	x->end = c->weight ? c->begin + c->weight : c->end;
 	x->thread = c->thread == HB_NONE ? NULL : hb_timeline__thread(d->s->tl, c->thread)->task;
 	x->stack = c->stack;
 	x->waker = c->waker;
 	x->waker_stack = c->waker_stack;
-	d->f.count += c->count ? c->count : 1;
 	keep_worst(&d->f, x);
-	if (hb_hist__add(&d->len, length))
-		d->oom = true;
-	return d->oom ? -ENOMEM : 0;
+	return count(d, c->count ? c->count : 1, c->weight ? c->weight : c->end - c->begin);
 }
 
 /* For the replay without them. */
@@ -280,12 +284,9 @@ int hb_draft__add(struct hb_draft *d, const struct hb_case *c)
 
 	if (c->weight)
 		return add_sample(d, c, from);
-	x.exposed_min = hb_ivs__within(&from->sure, c->begin, c->end);
-	x.exposed_likely = hb_ivs__within(&from->likely, c->begin, c->end);
-	x.exposed_max = hb_ivs__within(&from->maybe, c->begin, c->end);
-	hb_ivs__cut(&from->sure, c->begin, c->end, &d->idle.sure);
-	hb_ivs__cut(&from->likely, c->begin, c->end, &d->idle.likely);
-	hb_ivs__cut(&from->maybe, c->begin, c->end, &d->idle.maybe);
+	x.exposed_min = hb_ivs__cut(&from->sure, c->begin, c->end, &d->idle.sure);
+	x.exposed_likely = hb_ivs__cut(&from->likely, c->begin, c->end, &d->idle.likely);
+	x.exposed_max = hb_ivs__cut(&from->maybe, c->begin, c->end, &d->idle.maybe);
 	keep_cut(d, c);
 	return keep(d, c, &x);
 }
@@ -295,13 +296,10 @@ int hb_draft__add_idle(struct hb_draft *d, const struct hb_case *c, const struct
 {
 	struct hb_instance x = {0};
 
-	if (sure) {
-		x.exposed_min = hb_ivs__within(sure, c->begin, c->end);
-		hb_ivs__cut(sure, c->begin, c->end, &d->idle.sure);
-	}
+	if (sure)
+		x.exposed_min = hb_ivs__cut(sure, c->begin, c->end, &d->idle.sure);
 	if (maybe) {
-		x.exposed_max = hb_ivs__within(maybe, c->begin, c->end);
-		hb_ivs__cut(maybe, c->begin, c->end, &d->idle.likely);
+		x.exposed_max = hb_ivs__cut(maybe, c->begin, c->end, &d->idle.likely);
 		hb_ivs__cut(maybe, c->begin, c->end, &d->idle.maybe);
 	} else {
 		x.exposed_max = c->end - c->begin;
@@ -326,4 +324,17 @@ int hb_draft__add_device(struct hb_draft *d, const struct hb_case *c, u64 saved)
 
 	d->f.device_ns += saved;
 	return keep(d, c, &x);
+}
+
+/* There may be millions of them, and of three the launch is looked up. */
+int hb_draft__add_op(struct hb_draft *d, const struct hb_device_op *o, u64 saved)
+{
+	const struct hb_instance x = {.begin = o->begin, .end = o->end};
+	struct hb_instance *kept = keep_worst(&d->f, &x);
+	const struct hb_launch *k = kept ? hb_devices__launch_of(d->s->dev, o) : NULL;
+
+	if (k)
+		kept->stack = k->stack;
+	d->f.device_ns += saved;
+	return count(d, 1, o->end - o->begin);
 }

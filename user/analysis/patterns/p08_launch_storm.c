@@ -25,16 +25,12 @@ static const struct hb_param params[] = {
     {0},
 };
 
-/* Launches of the median step and the share of steps without a graph. `all`: where there are no steps. */
-static int of_steps(const struct hb_series *p, u64 all, bool graphs, u64 *launches, u64 *eager)
+/* Launches of the median step and the share of steps without a graph. */
+static int of_steps(const struct hb_series *p, u64 *launches, u64 *eager)
 {
 	u64 *v;
 	u32 without = 0;
 
-	*launches = all;
-	*eager = graphs ? 0 : 1000000;
-	if (!p || !p->n)
-		return 0;
 	v = calloc(p->n, sizeof(*v));
 	if (!v)
 		return -ENOMEM;
@@ -50,20 +46,27 @@ static int of_steps(const struct hb_series *p, u64 all, bool graphs, u64 *launch
 
 /* ---- with device records ---- */
 
-/* Median kernel and median launch call, of kernels that are alone in theirs. */
-static int medians(const struct hb_scene *s, const struct hb_device *v, u64 *kernel, u64 *call, bool *graphs)
+static bool has_graphs(const struct hb_scene *s, const struct hb_device *v)
 {
-	u64 *k = calloc(v->n_ops + 1, sizeof(*k)), *c = calloc(v->n_ops + 1, sizeof(*c));
+	for (u32 i = 0; i < v->n_ops; i++) {
+		const struct hb_launch *a = hb_devices__launch_of(s->dev, &v->op[i]);
+
+		if (v->op[i].kind == HB_DEVKIND_KERNEL && a && a->ops > 1)
+			return true;
+	}
+	return false;
+}
+
+/* Median kernel and median launch call, of kernels that are alone in theirs. */
+static int medians(const struct hb_scene *s, const struct hb_device *v, u64 *kernel, u64 *call)
+{
+	u64 *k = malloc((v->n_ops + 1ULL) * sizeof(*k)), *c = malloc((v->n_ops + 1ULL) * sizeof(*c));
 	u32 n = 0;
 
-	*graphs = false;
 	for (u32 i = 0; k && c && i < v->n_ops; i++) {
 		const struct hb_launch *a = hb_devices__launch_of(s->dev, &v->op[i]);
 
-		if (v->op[i].kind != HB_DEVKIND_KERNEL || !a)
-			continue;
-		*graphs |= a->ops > 1;
-		if (a->ops != 1 || !a->timed)
+		if (v->op[i].kind != HB_DEVKIND_KERNEL || !a || a->ops != 1 || !a->timed)
 			continue;
 		k[n] = v->op[i].end - v->op[i].begin;
 		c[n++] = a->end - a->begin;
@@ -97,20 +100,23 @@ static int add_gaps(struct hb_draft *d, const struct hb_scene *s, const struct h
 
 static int by_device(struct hb_look *l, const struct hb_device *v)
 {
-	u64 launches, eager, kernel, call, gaps = 0;
-	bool graphs;
+	const struct hb_series *p = hb_steps__of_pid(l->s->steps, v->pid);
+	u64 launches = v->launches, eager = 1000000, kernel, call, gaps = 0;
 	struct hb_draft *d;
 	char a[32], b[32];
 
-	if (medians(l->s, v, &kernel, &call, &graphs) ||
-	    of_steps(hb_steps__of_pid(l->s->steps, v->pid), v->launches, graphs, &launches, &eager))
+	if (p && p->n ? of_steps(p, &launches, &eager) : 0)
 		return -ENOMEM;
+	if ((!p || !p->n) && has_graphs(l->s, v))
+		eager = 0;
 	for (u32 i = HB_GAP_MICRO; i <= HB_GAP_MACRO; i++)
 		gaps += v->gaps[i].ns - v->gaps[i].missing_ns;
 	hb_look__subject(l);
 	if (!hb_look__at_least(l, LAUNCHES, launches) || !hb_look__at_least(l, EAGER, eager) ||
 	    !hb_look__at_least(l, GAPS, hb_share(gaps, v->end - v->begin)))
 		return 0;
+	if (medians(l->s, v, &kernel, &call))
+		return -ENOMEM;
 	if (hb_share(v->eager_short, v->eager) < hb_look__param(l, SHORT) && kernel <= call
 		? !hb_look__at_least(l, TINY, hb_share(v->kernels_10us, v->kernels))
 		: !hb_look__at_least(l, SHORT, hb_share(v->eager_short, v->eager)))
@@ -145,7 +151,7 @@ static int by_host(struct hb_look *l, const struct hb_series *p)
 
 	if (!p->n || has_device(l->s, p->pid))
 		return 0;
-	if (of_steps(p, 0, false, &launches, &eager))
+	if (of_steps(p, &launches, &eager))
 		return -ENOMEM;
 	for (u32 i = 0; i < p->n; i++) {
 		launching += p->step[i].last_op - p->step[i].first_op;

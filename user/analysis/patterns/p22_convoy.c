@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "analysis/model/order.h"
 #include "analysis/patterns/pattern.h"
 #include "base/text.h"
 
@@ -50,13 +51,6 @@ static int cmp_wait(const void *a, const void *b)
 	return x->begin < y->begin ? -1 : x->begin > y->begin;
 }
 
-static int cmp_u64(const void *a, const void *b)
-{
-	u64 x = *(const u64 *)a, y = *(const u64 *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 /* Sleeps on futexes; the GIL is P21's. */
 static u32 collect(const struct hb_scene *s, struct wait *out)
 {
@@ -92,7 +86,7 @@ static void count_waits(struct lock *k, u64 crowd, const struct room *r)
 
 	for (u32 i = 0; i < k->n; i++)
 		v[i] = k->w[i].end;
-	qsort(v, k->n, sizeof(*v), cmp_u64);
+	hb_order__values(v, k->n);
 	for (u32 i = 0; i < k->n; i++) {
 		while (ended < k->n && v[ended] <= k->w[i].begin)
 			ended++;
@@ -111,14 +105,14 @@ static void measure(struct lock *k, u64 crowd, const struct room *r)
 	count_waits(k, crowd, r);
 	for (u32 i = 0; i < k->n; i++)
 		v[i] = k->w[i].woken;
-	qsort(v, k->n, sizeof(*v), cmp_u64);
+	hb_order__values(v, k->n);
 	for (u32 i = 1; i < k->n; i++)
 		v[holds++] = v[i] - v[i - 1];
-	qsort(v, holds, sizeof(*v), cmp_u64);
+	hb_order__values(v, holds);
 	k->hold = holds ? v[holds / 2] : 0;
 	for (u32 i = 0; i < k->n; i++)
 		v[i] = k->w[i].end - k->w[i].begin;
-	qsort(v, k->n, sizeof(*v), cmp_u64);
+	hb_order__values(v, k->n);
 	k->wait = v[k->n / 2];
 }
 

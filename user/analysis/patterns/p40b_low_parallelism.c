@@ -21,10 +21,7 @@ static int sum_up(const struct hb_look *l, const struct hb_device *v, u32 sms, u
 
 	for (u32 i = 0; i < v->n_ops && !err; i++) {
 		const struct hb_device_op *o = &v->op[i];
-		const struct hb_launch *k = hb_devices__launch_of(l->s->dev, o);
 		u64 dur = o->end - o->begin;
-		struct hb_case c = {
-		    .begin = o->begin, .end = o->end, .thread = HB_NONE, .stack = k ? k->stack : 0};
 
 		if (o->kind != HB_DEVKIND_KERNEL || o->work != HB_WORK_COMPUTE)
 			continue;
@@ -37,7 +34,7 @@ static int sum_up(const struct hb_look *l, const struct hb_device *v, u32 sms, u
 			*top = i;
 		}
 		if (d)
-			err = hb_draft__add_device(d, &c, dur - dur * o->size / sms);
+			err = hb_draft__add_op(d, o, dur - dur * o->size / sms);
 	}
 	return err;
 }

@@ -58,9 +58,6 @@ static int sum_up(const struct hb_scene *s, const struct hb_device *v, struct hb
 
 	for (u32 i = 0; i < v->n_ops && !err; i++) {
 		const struct hb_device_op *o = &v->op[i];
-		const struct hb_launch *k = hb_devices__launch_of(s->dev, o);
-		struct hb_case c = {
-		    .begin = o->begin, .end = o->end, .thread = HB_NONE, .stack = k ? k->stack : 0};
 
 		if (o->kind != HB_DEVKIND_KERNEL || o->work != HB_WORK_COMPUTE)
 			continue;
@@ -73,7 +70,7 @@ static int sum_up(const struct hb_scene *s, const struct hb_device *v, struct hb
 			x->top = o->name;
 		}
 		if (d)
-			err = hb_draft__add_device(d, &c, o->end - o->begin);
+			err = hb_draft__add_op(d, o, o->end - o->begin);
 	}
 	return err;
 }

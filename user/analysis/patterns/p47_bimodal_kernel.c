@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "analysis/model/dist.h"
+#include "analysis/model/order.h"
 #include "analysis/patterns/same.h"
 #include "base/text.h"
 
@@ -36,13 +37,6 @@ struct modes {
 	const struct hb_same_kind *top;
 	u64 lost, fast_ns, slow_ns; /* of top */
 };
-
-static int cmp_u64(const void *a, const void *b)
-{
-	u64 x = *(const u64 *)a, y = *(const u64 *)b;
-
-	return x < y ? -1 : x > y;
-}
 
 struct split {
 	u32 fast; /* so many are of the fast mode */
@@ -123,7 +117,7 @@ static int look_for(const struct hb_look *l, struct hb_same *x, struct modes *m)
 		m->looked += k->total;
 		for (u32 e = 0; e < k->n; e++)
 			room[e] = hb_same__ns(x, &x->exec[k->first + e]);
-		qsort(room, k->n, sizeof(*room), cmp_u64);
+		hb_order__values(room, k->n);
 		p = part(room, k->n);
 		if (has_two(l, &p, k->n))
 			mark(x, k, &p, room[p.fast], m);
