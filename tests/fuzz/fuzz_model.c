@@ -8,6 +8,7 @@
  * Bits: 1 the payload's duration is taken as it is, else 24 bits of it; 2 the gap counts 2^20 times.
  */
 #include "analysis/model/host.h"
+#include "analysis/model/longest.h"
 #include "analysis/patterns/patterns.h"
 
 #include <stdio.h>
@@ -197,6 +198,33 @@ static void check_process(const struct hb_host *h, u32 pid)
 	}
 }
 
+/* A path hangs together, and its links and parts are its length; a stretch that is not there is an error. */
+static void check_longest(const struct hb_host *h, const struct hb_devices *d, const char *name)
+{
+	const struct hb_longest_opts o = {.name = name};
+	struct hb_error e = {0};
+	struct hb_longest *l = hb_longest__build(hb_host__timeline(h), d, hb_host__steps(h), &o, &e);
+	const struct hb_longest_sum *s;
+	const struct hb_link *const *x;
+	u64 links = 0, parts = 0;
+	u32 n;
+
+	if (!l) {
+		require(name && e.text[0], "an error has a sentence, and the window is always there");
+		return;
+	}
+	s = hb_longest__sum(l);
+	x = hb_longest__path(l, &n);
+	for (u32 i = 0; i < n; links += x[i++]->ns)
+		require(!i || x[i]->from == x[i - 1]->to, "a path hangs together");
+	for (u32 i = 0; i < HB_CP_PARTS; i++)
+		parts += s->part[i];
+	require(links == s->length && parts == s->length, "its links are its length");
+	require(n == s->links && (!s->nodes || s->nodes == n + 1) && s->events <= s->all_events,
+		"and counted");
+	hb_longest__free(l);
+}
+
 static void check_all(struct hb_host *h, const struct hb_devices *d)
 {
 	const struct hb_timeline *tl = hb_host__timeline(h);
@@ -211,6 +239,8 @@ static void check_all(struct hb_host *h, const struct hb_devices *d)
 	}
 	check_process(h, 100);
 	check_process(h, 200);
+	check_longest(h, d, NULL);
+	check_longest(h, d, "step");
 	f = hb_patterns__run(&in, NULL, &e);
 	require(f != NULL, e.text);
 	hb_findings__free(f);

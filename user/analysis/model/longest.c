@@ -91,14 +91,14 @@ int hb_longest__link(struct hb_longest *l, enum hb_link_kind kind, u32 from, u32
 
 struct solve { /* each array has an item for each node */
 	struct hb_longest *l;
-	u32 n;		   /* nodes */
-	u32 *first, *out;  /* links by the node that they leave: out[first[node]] .. out[first[node + 1]] */
-	u32 *waits_for;	   /* links into it that were not looked at */
-	u32 *best;	   /* the link into it that comes latest; HB_NONE */
-	u64 *dist;	   /* length of the longest path to it */
-	u32 *queue;	   /* nodes in the order in which they were done */
+	u32 n;		  /* nodes */
+	u32 *first, *out; /* links by the node that they leave: out[first[node]] .. out[first[node + 1]] */
+	u32 *waits_for;	  /* links into it that were not looked at */
+	u32 *best;	  /* the link into it that comes latest; HB_NONE */
+	u64 *dist;	  /* length of the longest path to it */
+	u32 *queue;	  /* nodes in the order in which they were done */
 	u32 done, queued;
-	bool *in;	   /* is in the queue */
+	bool *in; /* is in the queue */
 };
 
 static void sort_links(struct solve *s)
@@ -360,7 +360,8 @@ int hb_longest__by_name(const struct hb_longest *l, struct hb_cp_row **rows, u32
 
 		if (!x->ns || !e)
 			continue;
-		slot = hb_map__slot(at, (u64)part << 34 | (u64)(e->what == HB_CP_STEP) << 32 | e->name, &fresh);
+		slot =
+		    hb_map__slot(at, (u64)part << 34 | (u64)(e->what == HB_CP_STEP) << 32 | e->name, &fresh);
 		if (!slot) {
 			err = -ENOMEM;
 			break;

@@ -9,8 +9,8 @@
  *                  copies that are not asynchronous) weigh nothing: what they waited for does.
  *   order          from an outermost event of a thread to the next one: nothing. Time in which a thread is in
  *                  no operator and no call is nobody's.
- *   launch delay   from a call's begin to its work's, when the stream had nothing to do at the call; else the
- *                  same link without weight, so that no work is before its call.
+ *   launch delay   from a call's begin to its work's, when the stream had nothing else to do from the one to
+ *                  the other; else the same link without weight, so that no work is before its call.
  *   kernel delay   from the end of the work before it on its stream, when that was less than 1.5 ms ago.
  *   sync           from work to the end of the call, or to the work, that waited for it: nothing.
  * Launches, asynchronous copies and allocations of pinned memory are taken as holding one lock, in the order
@@ -28,7 +28,14 @@
 #include "analysis/model/device.h"
 #include "analysis/model/steps.h"
 
-enum hb_link_kind { HB_LINK_SPAN, HB_LINK_ORDER, HB_LINK_LAUNCH, HB_LINK_KERNEL, HB_LINK_SYNC, HB_LINK_KINDS };
+enum hb_link_kind {
+	HB_LINK_SPAN,
+	HB_LINK_ORDER,
+	HB_LINK_LAUNCH,
+	HB_LINK_KERNEL,
+	HB_LINK_SYNC,
+	HB_LINK_KINDS
+};
 const char *hb_link__name(enum hb_link_kind k); /* "span", "order", "launch delay", "kernel delay", "sync" */
 
 enum hb_cp_what { HB_CP_OPERATOR, HB_CP_STEP, HB_CP_CALL, HB_CP_WORK };
@@ -48,7 +55,7 @@ struct hb_cp_event {
 };
 
 #define HB_NODE_BEGIN(event) (2 * (event))
-#define HB_NODE_END(event) (2 * (event) + 1)
+#define HB_NODE_END(event)   (2 * (event) + 1)
 
 struct hb_link {
 	u64 ns;
@@ -58,27 +65,27 @@ struct hb_link {
 };
 
 enum hb_cp_part { /* whose the path's time is */
-	HB_CP_HOST,
-	HB_CP_COMPUTE,
-	HB_CP_COMM,
-	HB_CP_MEMCPY,
-	HB_CP_LAUNCH_DELAY,
-	HB_CP_KERNEL_DELAY,
-	HB_CP_PARTS,
+		  HB_CP_HOST,
+		  HB_CP_COMPUTE,
+		  HB_CP_COMM,
+		  HB_CP_MEMCPY,
+		  HB_CP_LAUNCH_DELAY,
+		  HB_CP_KERNEL_DELAY,
+		  HB_CP_PARTS,
 };
 const char *hb_cp_part__name(enum hb_cp_part p); /* "host", "compute", "communication", "memcpy", ... */
 enum hb_cp_part hb_link__part(const struct hb_link *l, const struct hb_cp_event *owner);
 
 struct hb_longest_opts {
-	const char *name; /* operator or annotation whose name contains this; "step": an engine step when there
-			   * is no such; NULL: all of the window */
+	const char *name; /* operator or annotation whose name contains this; "step": an engine step when
+			   * there is no such; NULL: all of the window */
 	u32 instance;	  /* of those, by begin, from 0 */
 };
 
 struct hb_longest_sum {
 	u32 pid;
 	u32 of;		/* string: the name that was found; 0: the window, or a step */
-	u64 begin, end; /* the stretch: events that begin in it, both ends included */
+	u64 begin, end; /* the stretch: events that begin in it, at its end too (but of a step) */
 	u64 length;	/* of the path = the sum of `part` */
 	u64 part[HB_CP_PARTS];
 	u32 nodes, links, events;    /* on the path */

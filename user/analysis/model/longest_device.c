@@ -11,17 +11,17 @@
  * number: kernels follow each other within 10 us, collectives within 1 ms. */
 #define KERNEL_DELAY_NS 1500000
 
-struct piece { /* an operation with a call */
+struct piece {	   /* an operation with a call */
 	u64 given; /* that call's begin */
 	u32 stream, thread;
-	u32 op;	   /* index of the device's operations */
+	u32 op;	    /* index of the device's operations */
 	bool first; /* of its call, on its stream */
 };
 
 struct state {
-	u32 call;  /* event of the call, HB_NONE: not in the stretch */
-	u32 event; /* of the operation; HB_NONE: not in the stretch */
-	u32 after; /* event of another stream's work that it waits for; HB_NONE */
+	u32 call;	   /* event of the call, HB_NONE: not in the stretch */
+	u32 event;	   /* of the operation; HB_NONE: not in the stretch */
+	u32 after;	   /* event of another stream's work that it waits for; HB_NONE */
 	bool first, alone; /* of its call; the stream had nothing else to do, at the call and at its begin */
 	u64 given;
 };
@@ -29,9 +29,9 @@ struct state {
 struct side { /* one device */
 	struct hb_longest *l;
 	const struct hb_device *v;
-	struct state *op;	  /* of each operation */
-	struct piece *by_stream;  /* by stream, given */
-	struct piece *by_thread;  /* by stream, thread, given */
+	struct state *op;	 /* of each operation */
+	struct piece *by_stream; /* by stream, given */
+	struct piece *by_thread; /* by stream, thread, given */
 	u32 n;
 	u32 *last; /* event of each stream's last work; HB_NONE */
 };

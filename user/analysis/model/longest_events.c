@@ -64,14 +64,15 @@ static int find_named(const struct hb_longest *l, const char *text, struct found
 static int no_stretch(struct hb_error *e, const struct hb_longest_opts *o, u32 n, const char *what)
 {
 	if (!n)
-		return hb_error__set(e, HB_EXIT_FAILED, -ENOENT,
-				     "no operator or annotation of this window has \"%s\" in its name, so there "
-				     "is no stretch to find the critical path of; without a name it is that of "
-				     "the whole window",
-				     o->name);
+		return hb_error__set(
+		    e, HB_EXIT_FAILED, -ENOENT,
+		    "no operator or annotation of this window has \"%s\" in its name, so there "
+		    "is no stretch to find the critical path of; without a name it is that of "
+		    "the whole window",
+		    o->name);
 	return hb_error__set(e, HB_EXIT_FAILED, -ENOENT,
-			     "this window has %u %s, numbered from 0, and no number %u: take a smaller one", n, what,
-			     o->instance);
+			     "this window has %u %s, numbered from 0, and no number %u: take a smaller one",
+			     n, what, o->instance);
 }
 
 static int find_step(struct hb_longest *l, const struct hb_longest_opts *o, struct hb_error *e)
@@ -348,9 +349,8 @@ static int link_lock(struct hb_longest *l)
 		while (open && !err) {
 			u32 b = begun[--open];
 
-			err = b / 2 == node / 2
-				  ? hb_longest__link(l, HB_LINK_SPAN, b, node, true, node / 2)
-				  : hb_longest__link(l, HB_LINK_ORDER, b, node, false, HB_NONE);
+			err = b / 2 == node / 2 ? hb_longest__link(l, HB_LINK_SPAN, b, node, true, node / 2)
+						: hb_longest__link(l, HB_LINK_ORDER, b, node, false, HB_NONE);
 		}
 		if (!err && last != HB_NONE && (last & 1))
 			err = hb_longest__link(l, HB_LINK_ORDER, last, node, false, HB_NONE);

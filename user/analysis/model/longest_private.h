@@ -45,9 +45,10 @@ static inline u64 hb_node__ts(const struct hb_longest *l, u32 node)
 	return node & 1 ? e->end : e->begin;
 }
 
+/* The next step begins where one ends. */
 static inline bool hb_longest__holds(const struct hb_longest *l, u64 begin)
 {
-	return begin >= l->sum.begin && begin <= l->sum.end;
+	return begin >= l->sum.begin && (begin < l->sum.end || (begin == l->sum.end && !l->sum.step));
 }
 
 #endif

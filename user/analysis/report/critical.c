@@ -32,14 +32,32 @@ static void print_limits(const struct hb_longest_sum *s, FILE *out, unsigned wid
 		hb_analysis__wrap(out, width, 2,
 				  "  No work of a device belongs to it: this is the host's part alone.");
 	else if (!s->syncs)
-		hb_analysis__wrap(out, width, 2,
-				  "  Waits for the device were not recorded: the path cannot go from a device back "
-				  "to the host, and ends where it is longest on either.");
+		hb_analysis__wrap(
+		    out, width, 2,
+		    "  Waits for the device were not recorded: the path cannot go from a device back "
+		    "to the host, and ends where it is longest on either.");
 	if (s->forced)
-		hb_analysis__wrap(out, width, 2,
-				  "  %u points in time were against each other and taken as they are: clocks differ, "
-				  "or the window is damaged.",
-				  s->forced);
+		hb_analysis__wrap(
+		    out, width, 2,
+		    "  %u points in time were against each other and taken as they are: clocks differ, "
+		    "or the window is damaged.",
+		    s->forced);
+}
+
+/* "  host 1.8 ms, compute 30 ms, launch delay 6.8 us" */
+static void print_parts(const struct hb_longest_sum *s, FILE *out)
+{
+	const char *between = "  ";
+	char b[32];
+
+	for (int i = 0; i < HB_CP_PARTS; i++) {
+		if (!s->part[i])
+			continue;
+		fprintf(out, "%s%s %s", between, hb_cp_part__name(i), hb_text__ns(b, sizeof(b), s->part[i]));
+		between = ", ";
+	}
+	if (s->length)
+		fputc('\n', out);
 }
 
 int hb_analysis__print_critical(const struct hb_analysis *a, FILE *out, unsigned width, unsigned rows)
@@ -63,21 +81,23 @@ int hb_analysis__print_critical(const struct hb_analysis *a, FILE *out, unsigned
 		fputs(" of the window", out);
 	fprintf(out, ", process %u: %s of %s\n", s->pid, hb_text__ns(b, sizeof(b), s->length),
 		hb_text__ns(c, sizeof(c), s->end - s->begin));
+	print_parts(s, out);
 	t = hb_table__new("share>|time>|times>|part|what~");
 	for (u32 i = 0; i < show; i++) {
 		hb_cell__share(t, row[i].ns, s->length);
 		hb_cell__ns(t, row[i].ns);
 		hb_cell__count(t, row[i].links);
 		hb_table__cell(t, "%s", hb_cp_part__name(row[i].part));
-		hb_table__cell(t, "%s", hb_demangle(hb_longest__name(a->longest, row[i].event), name,
-						    sizeof(name)));
+		hb_table__cell(t, "%s",
+			       hb_demangle(hb_longest__name(a->longest, row[i].event), name, sizeof(name)));
 	}
 	rc = hb_table__print(t, out, width);
 	free(row);
 	if (n > show)
 		fprintf(out, "  ... and %u more (--rows 0 shows all)\n", n - show);
 	print_limits(s, out, width);
-	fputs("  (the longest chain of operators, calls and device work that had to follow each other; time of a "
+	fputs("  (the longest chain of operators, calls and device work that had to follow each other; time "
+	      "of a "
 	      "thread in none of\n  them is not in it)\n",
 	      out);
 	return rc;
@@ -160,9 +180,9 @@ static void put_path(const struct hb_analysis *a, struct hb_doc *d)
 		hb_json__object(d->j);
 		hb_json__kstring(d->j, "link", hb_link__name(x[i]->kind));
 		hb_json__ku64(d->j, "ns", x[i]->ns);
-		hb_json__kstring(d->j, "part",
-				 hb_cp_part__name(
-				     hb_link__part(x[i], x[i]->owner == HB_NONE ? NULL : &e[x[i]->owner])));
+		hb_json__kstring(
+		    d->j, "part",
+		    hb_cp_part__name(hb_link__part(x[i], x[i]->owner == HB_NONE ? NULL : &e[x[i]->owner])));
 		put_node(a, d->j, "from", x[i]->from);
 		put_node(a, d->j, "to", x[i]->to);
 		hb_json__end(d->j);
