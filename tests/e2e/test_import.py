@@ -222,6 +222,58 @@ def test_interrupted_it_leaves_nothing(tool):
     assert not [f for f in os.listdir(tool.folder) if f.startswith("w.hbw")]
 
 
+def rank_trace(tool, rank, base, pid=251):
+    """Of one rank: 10 calls, each with a kernel. The same ids in each; the clock begins elsewhere."""
+    rows = []
+    for i in range(10):
+        ts = 1000 + i * 100 + rank * 7 - (base - 1_700_000_000_000_000_000) / 1000
+        rows.append({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": pid, "tid": pid, "ts": ts, "dur": 5,
+                     "args": {"correlation": i + 1}})
+        rows.append({"ph": "X", "cat": "kernel", "name": f"kernel_of_rank_{rank}", "pid": 0, "tid": 7, "ts": ts + 10, "dur": 50,
+                     "args": {"correlation": i + 1, "device": 0, "stream": 7, "context": 1}})
+    path = os.path.join(tool.folder, f"rank{rank}.json")
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump({"schemaVersion": 1, "distributedInfo": {"rank": rank, "world_size": 2},
+                   "deviceProperties": [{"id": 0, "name": f"Device of {rank}", "numSms": 132}],
+                   "traceEvents": rows, "baseTimeNanoseconds": base}, f)
+    return path
+
+
+def test_traces_of_several_ranks_are_one_window(tool):
+    """Processes of one number stay two, each with its own calls and kernels, on one clock."""
+    files = [rank_trace(tool, 0, 1_700_000_000_000_000_000), rank_trace(tool, 1, 1_700_000_000_000_400_000)]
+    out = os.path.join(tool.folder, "ranks.hbw")
+    said = tool.run("import", *files, "-o", out, code=OK).out
+    assert "2 traces: 40 rows" in said and "calls 20, kernels 20" in said
+    window = tool.window(out)
+    kernels = window.of("device")
+    pids = {rank: {k["pid"] for k in kernels if k["name"] == f"kernel_of_rank_{rank}"} for rank in (0, 1)}
+    assert [len(p) for p in pids.values()] == [1, 1] and pids[0] != pids[1] and pids[0] == {251}
+    for rank in (0, 1):
+        (pid,) = pids[rank]
+        calls = sorted(c["ts"] for c in window.of("accel") if c["pid"] == pid)
+        assert calls == [i * 100_000 + rank * 7000 for i in range(10)], "in ns, since the first call of all"
+        assert sorted(k["ts"] for k in kernels if k["pid"] == pid) == [t + 10_000 for t in calls]
+    found = json.loads(tool.run("analyze", out, "--json", code=OK).out)
+    assert [d["linked"] if "linked" in d else 10 for d in found["devices"]] == [10, 10]
+    # Alone each is what it was.
+    alone = os.path.join(tool.folder, "alone.hbw")
+    tool.run("import", files[1], "-o", alone, code=OK)
+    assert len(tool.window(alone).of("device")) == 10
+
+
+def test_traces_of_other_times_are_told(tool):
+    files = [rank_trace(tool, 0, 1_700_000_000_000_000_000), os.path.join(tool.folder, "later.json")]
+    with open(files[0], encoding="utf-8") as f:
+        later = json.load(f)
+    later["baseTimeNanoseconds"] += 60_000_000_000
+    with open(files[1], "w", encoding="utf-8") as f:
+        json.dump(later, f)
+    out = os.path.join(tool.folder, "apart.hbw")
+    tool.run("import", *files, "-o", out, code=OK)
+    assert "no time in common" in tool.run("report", out, code=OK).out
+
+
 def test_words_and_codes(tool):
     trace = os.path.join(tool.folder, "t.json")
     with open(trace, "w", encoding="utf-8") as f:
@@ -229,7 +281,7 @@ def test_words_and_codes(tool):
     out = os.path.join(tool.folder, "t.hbw")
     tool.run("import", trace, "-o", out, code=OK)
     for args, code, say in ((("import",), USAGE, "needs a trace"), (("import", trace), USAGE, "needs -o"),
-                            (("import", trace, trace, "-o", out), USAGE, "one too many"),
+                            (("import", trace, trace, "-o", out), USAGE, "given twice"),
                             (("import", trace, "-o", out), FAILED, "--force"),
                             (("import", trace, "-o", trace, "--force"), USAGE, "the trace itself"),
                             (("import", "/nowhere.json", "-o", out, "--force"), FAILED, "No such file"),

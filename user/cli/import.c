@@ -14,7 +14,8 @@
 #include "cli/unfinished.h"
 
 struct args {
-	const char *file, *output;
+	const char *file[HB_IMPORT_FILES], *output;
+	unsigned n;
 	bool force, quiet;
 	struct hb_error error;
 };
@@ -41,17 +42,18 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		a->quiet = true;
 		return 0;
 	case ARGP_KEY_ARG:
-		if (a->file)
+		if (a->n == HB_IMPORT_FILES)
 			return -hb_error__set(&a->error, HB_EXIT_USAGE, -EINVAL,
-					      "import takes one trace; \"%s\" is one too many", arg);
-		a->file = arg;
+					      "import takes at most %u traces; \"%s\" is one too many",
+					      HB_IMPORT_FILES, arg);
+		a->file[a->n++] = arg;
 		return 0;
 	case ARGP_KEY_END:
-		if (a->file && a->output)
+		if (a->n && a->output)
 			return 0;
 		return -hb_error__set(&a->error, HB_EXIT_USAGE, -EINVAL,
-				      "import needs %s: herschel-bpf import TRACE.json[.gz] -o FILE.hbw",
-				      a->file ? "-o FILE.hbw" : "a trace");
+				      "import needs %s: herschel-bpf import TRACE.json[.gz].. -o FILE.hbw",
+				      a->n ? "-o FILE.hbw" : "a trace");
 	}
 	return ARGP_ERR_UNKNOWN;
 }
@@ -59,24 +61,41 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp argp = {
     .options = options,
     .parser = parse,
-    .args_doc = "TRACE.json[.gz]",
+    .args_doc = "TRACE.json[.gz]..",
     .doc = "Makes a window of a trace that PyTorch's profiler (Kineto) or Chrome's tracing wrote; - is the "
 	   "standard "
-	   "input. Needs no root.\vWhat becomes what, and what is left out: docs/import.md.",
+	   "input. Several are those of one run, one for each rank: one window. Needs no root.\vWhat becomes "
+	   "what, and what is left out: docs/import.md.",
 };
+
+static bool same_file(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
 
 /* A .part that is there before is somebody's: the import says so at once, and it is not touched. */
 static int import(const struct args *a, struct hb_import_stats *s, struct hb_error *e)
 {
-	struct hb_import_opts o = {.path = a->file, .output = a->output, .force = a->force};
-	struct stat in, out;
+	struct hb_import_opts o = {.path = a->file[0],
+				   .more = a->file + 1,
+				   .n_more = a->n - 1,
+				   .output = a->output,
+				   .force = a->force};
 	char *part = NULL;
 	int err;
 
-	if (!stat(a->file, &in) && !stat(a->output, &out) && in.st_dev == out.st_dev &&
-	    in.st_ino == out.st_ino)
-		return hb_error__set(e, HB_EXIT_USAGE, -EINVAL,
-				     "%s is the trace itself; give the window another name", a->output);
+	for (unsigned i = 0; i < a->n; i++) {
+		if (same_file(a->file[i], a->output))
+			return hb_error__set(e, HB_EXIT_USAGE, -EINVAL,
+					     "%s is the trace itself; give the window another name",
+					     a->output);
+		for (unsigned k = 0; k < i; k++)
+			if (same_file(a->file[i], a->file[k]))
+				return hb_error__set(e, HB_EXIT_USAGE, -EINVAL, "%s is given twice",
+						     a->file[i]);
+	}
 	if (asprintf(&part, "%s.part", a->output) < 0)
 		return hb_error__nomem(e, "a file name");
 	if (access(part, F_OK) != 0) {
@@ -101,10 +120,12 @@ static void say(const struct args *a, const struct hb_import_stats *s)
 		     {"syncs", s->device[HB_DEVKIND_SYNC]},
 		     {"operators and annotations", s->ops},
 		     {"Python functions", s->python}};
-	char n[32], bytes[32], span[32];
+	char n[32], bytes[32], span[32], traces[32];
 	const char *before = "; ";
 
-	printf("%s: %s rows, %s\n", a->file, hb_text__count(n, sizeof(n), s->rows),
+	if (a->n > 1)
+		snprintf(traces, sizeof(traces), "%u traces", a->n);
+	printf("%s: %s rows, %s\n", a->n > 1 ? traces : a->file[0], hb_text__count(n, sizeof(n), s->rows),
 	       hb_text__bytes(bytes, sizeof(bytes), s->bytes));
 	printf("%s: %s", a->output, hb_text__ns(span, sizeof(span), s->end_ns - s->start_ns));
 	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
@@ -115,7 +136,8 @@ static void say(const struct args *a, const struct hb_import_stats *s)
 	}
 	putchar('\n');
 	if (s->cut)
-		hb_warn("%s is cut off: what came before is in the window", a->file);
+		hb_warn("%s is cut off: what came before is in the window",
+			a->n > 1 ? "one of the traces" : a->file[0]);
 	if (s->odd)
 		hb_warn("odd rows: %llu; `herschel-bpf report %s` says how", (unsigned long long)s->odd,
 			a->output);

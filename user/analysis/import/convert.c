@@ -334,6 +334,7 @@ static int make_item(struct hb_convert *c, const struct hb_row *r, struct hb_ite
 	else
 		err = make_op(c, r, cat->kind, name, i);
 	i->begin = begin;
+	i->source = c->source;
 	if (cat->what == DEVICE)
 		set_queued(r, i);
 	if (!on_host(cat) || err)

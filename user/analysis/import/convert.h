@@ -28,6 +28,7 @@ struct hb_skipped { /* rows of a kind that says nothing here */
 };
 
 struct hb_convert {
+	u8 source; /* number of the file */
 	struct hb_names *names;
 	struct hb_tasks *tasks;
 	struct hb_sorter *items;

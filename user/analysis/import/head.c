@@ -55,21 +55,24 @@ static void meta(struct hb_window_writer *w, const char *key, const char *value)
 		hb_window_writer__meta(w, key, value);
 }
 
-void hb_head__write(const struct hb_head *h, struct hb_window_writer *w, s64 shift)
+static bool has_device(const struct hb_head *const *h, unsigned n, const char *id)
 {
-	char key[48], number[32];
+	for (unsigned k = 0; k < n; k++)
+		for (unsigned i = 0; i < h[k]->n_devices; i++)
+			if (strcmp(h[k]->device[i].id, id) == 0)
+				return true;
+	return false;
+}
 
-	snprintf(number, sizeof(number), "%lld", (long long)(h->base_ns - shift));
-	meta(w, "realtime_offset_ns", number);
-	meta(w, "imported_from", h->ours ? "herschel-bpf" : h->kineto ? "PyTorch profiler" : "Chrome trace");
-	meta(w, "simulated", h->simulated ? "1" : "0");
-	meta(w, "trace_name", h->name);
-	meta(w, "rank", h->rank);
-	meta(w, "world_size", h->world);
+static void write_devices(const struct hb_head *h, const struct hb_head *const *before, unsigned n,
+			  struct hb_window_writer *w)
+{
+	char key[48];
+
 	for (unsigned i = 0; i < h->n_devices; i++) {
 		const char *id = h->device[i].id;
 
-		if (!*id)
+		if (!*id || has_device(before, n, id))
 			continue;
 		snprintf(key, sizeof(key), "device_%s_name", id);
 		meta(w, key, h->device[i].name);
@@ -78,4 +81,24 @@ void hb_head__write(const struct hb_head *h, struct hb_window_writer *w, s64 shi
 		snprintf(key, sizeof(key), "device_%s_memory", id);
 		meta(w, key, h->device[i].memory);
 	}
+}
+
+void hb_head__write(const struct hb_head *h, struct hb_window_writer *w, s64 shift)
+{
+	char number[32];
+
+	snprintf(number, sizeof(number), "%lld", (long long)(h->base_ns - shift));
+	meta(w, "realtime_offset_ns", number);
+	meta(w, "imported_from", h->ours ? "herschel-bpf" : h->kineto ? "PyTorch profiler" : "Chrome trace");
+	meta(w, "simulated", h->simulated ? "1" : "0");
+	meta(w, "trace_name", h->name);
+	meta(w, "rank", h->rank);
+	meta(w, "world_size", h->world);
+	write_devices(h, NULL, 0, w);
+}
+
+void hb_head__write_more(const struct hb_head *h, const struct hb_head *const *before, unsigned n,
+			 struct hb_window_writer *w)
+{
+	write_devices(h, before, n, w);
 }

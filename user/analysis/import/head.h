@@ -25,5 +25,8 @@ struct hb_head {
 int hb_head__take(struct hb_head *h, const char *path, unsigned item, struct hb_piece value);
 /* As facts about the window. `shift`: ns that were added to the trace's times. */
 void hb_head__write(const struct hb_head *h, struct hb_window_writer *w, s64 shift);
+/* Of a further trace of the same window: devices that those before it do not have. */
+void hb_head__write_more(const struct hb_head *h, const struct hb_head *const *before, unsigned n,
+			 struct hb_window_writer *w);
 
 #endif

@@ -14,8 +14,12 @@
 #include "base/error.h"
 #include "schema/schema.h"
 
+#define HB_IMPORT_FILES 64
+
 struct hb_import_opts {
-	const char *path;   /* of the trace; "-" is the standard input */
+	const char *path;	 /* of the trace; "-" is the standard input */
+	const char *const *more; /* traces of the same run, by other processes (ranks): n_more of them */
+	unsigned n_more;
 	const char *output; /* window file */
 	bool force;	    /* replace an existing one */
 	size_t memory;	    /* bytes for sorting, before it goes to disk; 0: a usual amount */
@@ -34,7 +38,8 @@ struct hb_import_stats {
 	u64 start_ns, end_ns; /* of the window */
 };
 
-/* Writes a window from a trace. 0, or -errno with a sentence. `s` may be NULL. What could not be used is
+/* Writes a window from a trace, or from several of one run: each keeps its own processes, and all are on one
+ * clock, by what each says of it. 0, or -errno with a sentence. `s` may be NULL. What could not be used is
  * counted in the window (loss) and explained there (notes). */
 int hb_import__run(const struct hb_import_opts *o, struct hb_import_stats *s, struct hb_error *e);
 

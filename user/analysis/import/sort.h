@@ -16,7 +16,7 @@ struct hb_item {
 	u32 task;
 	u32 order; /* made by the sorter: equal keys stay in the order of adding */
 	u8 type;   /* HB_TYPE_*: what `data` is */
-	u8 flags;  /* HB_ITEM_* */
+	u8 source; /* file it is from: 0, 1, .. */
 	u16 size;  /* of the whole item, a multiple of 8 */
 	u64 data[14];
 };

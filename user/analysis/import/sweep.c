@@ -24,8 +24,8 @@ struct sweep {
 	struct hb_sweep *s;
 	struct hb_error *e;
 	struct hb_frames *frames;
-	struct hb_map *launches; /* correlation -> process; several processes only */
-	struct hb_map *devices;	 /* device -> process */
+	struct hb_map *launches; /* file and correlation -> process; several processes only */
+	struct hb_map *devices;	 /* file and device -> process */
 	struct pending *heap;
 	size_t n, cap, most;
 	u64 order;
@@ -196,6 +196,12 @@ static int begin(struct sweep *w, const struct hb_item *i, struct hb_item **kept
 
 /* ---- one item ---- */
 
+/* A number of one file. */
+static u64 key_of(const struct hb_item *i, u64 number)
+{
+	return hb_hash64(number) + i->source;
+}
+
 /* As a recording does it: a driver or runtime call inside of a runtime call, and a driver call inside of a
  * driver call, are the same operation. False: this one is the outer one of those to come. */
 static bool nest(struct sweep *w, struct hb_item *i)
@@ -221,7 +227,7 @@ static int remember_launch(struct sweep *w, const struct hb_item *i)
 
 	if (!a->correlation || hb_tasks__procs(w->s->tasks) < 2)
 		return 0;
-	return hb_map__put(w->launches, a->correlation, hb_tasks__proc(w->s->tasks, i->task));
+	return hb_map__put(w->launches, key_of(i, a->correlation), hb_tasks__proc(w->s->tasks, i->task));
 }
 
 static int begin_call(struct sweep *w, struct hb_item *i)
@@ -250,12 +256,13 @@ static int begin_work(struct sweep *w, struct hb_item *i)
 {
 	const struct hb_rec_device *d = (const void *)i->data;
 	const struct hb_rec_op *o = (const void *)i->data;
-	u64 device = i->type == HB_TYPE_device ? d->device : o->device, proc = hb_tasks__main(w->s->tasks);
+	u64 device = key_of(i, i->type == HB_TYPE_device ? d->device : o->device),
+	    proc = hb_tasks__main(w->s->tasks, i->source);
 	struct hb_item *kept;
 
 	if (hb_tasks__procs(w->s->tasks) > 1) {
 		if (i->type != HB_TYPE_device || !d->correlation ||
-		    !hb_map__get(w->launches, d->correlation, &proc))
+		    !hb_map__get(w->launches, key_of(i, d->correlation), &proc))
 			hb_map__get(w->devices, device, &proc);
 		else if (hb_map__put(w->devices, device, proc))
 			return hb_error__nomem(w->e, "devices of the trace");
@@ -279,7 +286,7 @@ static int sweep_items(struct sweep *w)
 	struct hb_item i;
 	int more, err = 0;
 
-	while (!err && (more = hb_sorter__next(w->s->items, &i, w->e)) != 0) {
+	while (!err && (more = hb_join__next(w->s->items, &i, w->e)) != 0) {
 		err = more < 0 ? more : end_until(w, i.begin);
 		if (err)
 			break;

@@ -4,15 +4,15 @@
 #define HB_IMPORT_SWEEP_H
 
 #include "analysis/import/import.h"
-#include "analysis/import/sort.h"
+#include "analysis/import/join.h"
 #include "analysis/import/tasks.h"
 
 #define HB_SWEEP_STREAMS 2 /* of the window: most records; those that end long after they began */
 
 struct hb_sweep {
-	struct hb_sorter *items; /* sorted */
-	struct hb_names *names;	 /* written */
-	struct hb_tasks *tasks;	 /* written */
+	struct hb_join *items;
+	struct hb_names *names; /* written */
+	struct hb_tasks *tasks; /* written */
 	struct hb_window_writer *w;
 	s64 shift;	    /* ns added to the trace's times: those of a window are positive */
 	size_t memory;	    /* for items that go on, before they go to disk */

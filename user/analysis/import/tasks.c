@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/map.h"
+#include "analysis/import/import.h"
 
 #define MADE_ID 0x40000000u /* Linux goes up to 0x400000 */
 
@@ -17,6 +18,8 @@ struct id { /* as in the trace */
 
 struct proc {
 	struct id id;
+	u8 source; /* file */
+	bool made; /* its number is none of the trace: the trace's is taken, or none of Linux */
 	u32 name;  /* of metadata; 0 = none */
 	u64 rows;  /* of its threads */
 	u32 pid;   /* made */
@@ -35,7 +38,8 @@ struct hb_tasks {
 	struct hb_names *names;
 	struct hb_map *by_id, *used; /* (process, id) -> number; ids that are taken */
 	struct hb_buf proc, task;
-	u32 main, n_host, next;
+	u32 main[HB_IMPORT_FILES], n_host, next;
+	u8 source; /* of the rows that come now */
 };
 
 #define PROC(t, n)  (&((struct proc *)(t)->proc.data)[(n)-1])
@@ -95,8 +99,8 @@ static u64 key_of(u32 proc, struct id id)
 
 static u32 proc_of(struct hb_tasks *t, struct id id)
 {
-	u64 *slot = hb_map__slot(t->by_id, key_of(0, id), NULL);
-	struct proc p = {.id = id};
+	u64 *slot = hb_map__slot(t->by_id, hb_hash64(key_of(0, id) + t->source), NULL);
+	struct proc p = {.id = id, .source = t->source};
 
 	if (!slot || *slot)
 		return slot ? (u32)*slot : 0;
@@ -115,6 +119,11 @@ static u32 task_of(struct hb_tasks *t, u32 proc, struct id id)
 	hb_buf__add(&t->task, &row, sizeof(row));
 	*slot = t->task.oom ? 0 : N_TASKS(t);
 	return (u32)*slot;
+}
+
+void hb_tasks__source(struct hb_tasks *t, u8 source)
+{
+	t->source = source;
 }
 
 static u32 find(struct hb_tasks *t, const struct hb_row *r, u32 *proc)
@@ -188,12 +197,28 @@ static u32 make_id(struct hb_tasks *t)
 static void choose_main(struct hb_tasks *t)
 {
 	for (u32 i = 1; i <= N_PROCS(t); i++) {
-		struct proc *p = PROC(t, i), *m = t->main ? PROC(t, t->main) : NULL;
+		struct proc *p = PROC(t, i);
+		u32 *main = &t->main[p->source];
+		struct proc *m = *main ? PROC(t, *main) : NULL;
 		bool is = p->id.number && LINUX_ID(p->id.v), was = m && m->id.number && LINUX_ID(m->id.v);
 
 		if (p->rows && (!m || is > was || (is == was && p->rows > m->rows)))
-			t->main = i;
+			*main = i;
 	}
+}
+
+static bool is_main(const struct hb_tasks *t, u32 proc)
+{
+	return t->main[PROC(t, proc)->source] == proc;
+}
+
+/* Has a process of a file before this one the number? */
+static bool pid_taken(const struct hb_tasks *t, u32 proc, u32 pid)
+{
+	for (u32 i = 1; i < proc; i++)
+		if (PROC(t, i)->pid == pid)
+			return true;
+	return false;
 }
 
 /* Process 0 is what the profiler calls a thread that it does not know: one of the process that it ran in. */
@@ -202,14 +227,15 @@ static void make_pids(struct hb_tasks *t)
 	for (u32 i = 1; i <= N_PROCS(t); i++) {
 		struct proc *p = PROC(t, i);
 
-		if (!p->rows || (p->id.number && !p->id.v && t->main != i))
+		if (!p->rows || (p->id.number && !p->id.v && !is_main(t, i)))
 			continue;
-		p->pid = p->id.number && LINUX_ID(p->id.v) ? (u32)p->id.v : make_id(t);
+		p->made = !p->id.number || !LINUX_ID(p->id.v) || pid_taken(t, i, (u32)p->id.v);
+		p->pid = p->made ? make_id(t) : (u32)p->id.v;
 		t->n_host++;
 	}
 	for (u32 i = 1; i <= N_PROCS(t); i++)
 		if (PROC(t, i)->rows && !PROC(t, i)->pid)
-			PROC(t, i)->pid = PROC(t, t->main)->pid;
+			PROC(t, i)->pid = PROC(t, t->main[PROC(t, i)->source])->pid;
 }
 
 /* The thread that has its process' number keeps it; then those with numbers of their own; then the others. */
@@ -219,11 +245,15 @@ static void make_tids(struct hb_tasks *t)
 		for (u32 i = 1; i <= N_TASKS(t); i++) {
 			struct task *k = TASK(t, i);
 			s64 v = k->id.number ? (k->id.v < 0 ? -(k->id.v + 1) + 1 : k->id.v) : 0;
-			bool leader = k->id.number && v == PROC(t, k->proc)->pid;
+			const struct proc *p = PROC(t, k->proc);
+			bool leader =
+			    k->id.number && (v == p->pid || (p->made && p->id.number && v == p->id.v));
 
 			if (!k->rows || k->tid || (turn == 0 && !leader) || (turn == 1 && k->id.v < 0))
 				continue;
-			if (LINUX_ID(v) && (take(t, (u32)v) || turn == 0))
+			if (turn == 0 && p->made)
+				k->tid = p->pid;
+			else if (LINUX_ID(v) && (take(t, (u32)v) || turn == 0))
 				k->tid = (u32)v;
 			else if (turn == 2)
 				k->tid = make_id(t);
@@ -250,7 +280,7 @@ static bool write_procs(struct hb_tasks *t, struct hb_window_writer *w, u64 sinc
 
 	for (u32 i = 1; i <= N_PROCS(t); i++) {
 		struct proc *p = PROC(t, i);
-		u32 name = p->name ? p->name : PROC(t, t->main)->name;
+		u32 name = p->name ? p->name : PROC(t, t->main[p->source])->name;
 		struct hb_proc row = {.pid = p->pid,
 				      .nspid = p->pid,
 				      .cmdline = hb_names__string(t->names, name),
@@ -261,29 +291,34 @@ static bool write_procs(struct hb_tasks *t, struct hb_window_writer *w, u64 sinc
 			continue;
 		p->index = write_task(t, w, p->pid, p->pid, name);
 		/* Process 0 has the main one's number, and that is what is known of it. */
-		if (p->pid != PROC(t, t->main)->pid || i == t->main)
+		if (p->pid != PROC(t, t->main[p->source])->pid || is_main(t, i))
 			ok &= hb_window_writer__proc(w, &row) != 0;
 	}
 	return ok;
 }
 
 /* A trace without any row of the host: what is on the device belongs to somebody. */
-static bool make_main(struct hb_tasks *t)
+static bool make_main(struct hb_tasks *t, u8 source)
 {
-	if (t->main)
+	u32 *main = &t->main[source];
+
+	if (*main)
 		return true;
-	t->main = proc_of(t, (struct id){.number = true, .v = -1});
-	if (t->main)
-		PROC(t, t->main)->rows = 1;
-	return t->main != 0;
+	hb_tasks__source(t, source);
+	*main = proc_of(t, (struct id){.number = true, .v = -1});
+	if (*main)
+		PROC(t, *main)->rows = 1;
+	return *main != 0;
 }
 
-int hb_tasks__write(struct hb_tasks *t, struct hb_window_writer *w, u64 since, struct hb_error *e)
+int hb_tasks__write(struct hb_tasks *t, unsigned sources, struct hb_window_writer *w, u64 since,
+		    struct hb_error *e)
 {
-	bool ok;
+	bool ok = true;
 
 	choose_main(t);
-	ok = make_main(t);
+	for (unsigned i = 0; i < sources; i++)
+		ok = ok && make_main(t, (u8)i);
 	if (ok) {
 		make_pids(t);
 		make_tids(t);
@@ -319,9 +354,9 @@ u32 hb_tasks__procs(const struct hb_tasks *t)
 	return t->n_host;
 }
 
-u32 hb_tasks__main(const struct hb_tasks *t)
+u32 hb_tasks__main(const struct hb_tasks *t, u8 source)
 {
-	return t->main;
+	return t->main[source];
 }
 
 u32 hb_tasks__pid(const struct hb_tasks *t, u32 proc)
@@ -351,7 +386,7 @@ int hb_tasks__records(const struct hb_tasks *t,
 		const struct proc *p = PROC(t, i);
 		struct hb_rec_process r = {.nspid = p->pid, .how = HB_HOW_PRESENT};
 
-		if (!p->rows || (p->pid == PROC(t, t->main)->pid && i != t->main))
+		if (!p->rows || (p->pid == PROC(t, t->main[p->source])->pid && !is_main(t, i)))
 			continue;
 		set_comm(t, &r.name, p->name);
 		err = put(ctx, p->index, HB_TYPE_process, &r);
