@@ -6,8 +6,8 @@
  *   #define BEGIN_OF(x) ((x)->begin)
  *   HB_RADIX_SORT(sort_spans, struct span, BEGIN_OF)
  *
- * makes static int sort_spans(struct span *v, size_t n): 0 or -ENOMEM, with v in some order then. Times mostly
- * come nearly in order, so moving each item to its place is tried first, for a few steps an item.
+ * makes static int sort_spans(struct span *v, size_t n): 0 or -ENOMEM, with v in some order then. Times
+ * mostly come nearly in order, so moving each item to its place is tried first, for a few steps an item.
  */
 #ifndef HB_BASE_RADIX_H
 #define HB_BASE_RADIX_H

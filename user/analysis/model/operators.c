@@ -6,9 +6,10 @@
 #include "analysis/model/operators_private.h"
 #include "analysis/model/rows.h"
 
-#define NO_EXEC	  UINT32_MAX
-#define NEST_MOST 64 /* spans around a call that are kept in mind; what lies deeper begins a new execution   \
-		      */
+#define NO_EXEC UINT32_MAX
+#define NEST_MOST                                                                                            \
+	64 /* spans around a call that are kept in mind; what lies deeper begins a new execution             \
+	    */
 
 struct exec {
 	u64 begin, end;

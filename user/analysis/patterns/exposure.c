@@ -73,7 +73,9 @@ static void come_to(struct waiters *w, const struct hb_scene *s, const struct hb
 		if (w->v[i].begin < g->end && w->v[i].thread != g->thread)
 			w->v[to++] = w->v[i];
 	w->n = to;
-	if (g->via_thread == HB_NONE || g->via_thread == g->thread || w->n == sizeof(w->v) / sizeof(*w->v))
+	/* Where it came over the device there is a thread, and no sleep. */
+	if (g->via_thread == HB_NONE || g->via == HB_NONE || g->via_thread == g->thread ||
+	    w->n == sizeof(w->v) / sizeof(*w->v))
 		return;
 	for (u32 i = 0; i < w->n; i++)
 		if (w->v[i].thread == g->via_thread)
