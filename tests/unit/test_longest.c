@@ -9,8 +9,8 @@
 
 #define US 1000ULL
 /* Rows of one thread of one process, of its device; times in us. */
-#define OP(name, at, dur)	    ROW("cpu_op", name, "10", "10", #at, #dur, "\"External id\":1")
-#define CALL(name, at, dur, corr)   CALL_OF("10", name, at, dur, corr)
+#define OP(name, at, dur)	  ROW("cpu_op", name, "10", "10", #at, #dur, "\"External id\":1")
+#define CALL(name, at, dur, corr) CALL_OF("10", name, at, dur, corr)
 #define CALL_OF(tid, name, at, dur, corr)                                                                    \
 	ROW("cuda_runtime", name, "10", tid, #at, #dur, "\"correlation\":" #corr)
 #define KERNEL(name, stream, at, dur, corr)                                                                  \
@@ -101,12 +101,15 @@ static s64 link_of(const struct graph *g, const char *from, const char *to, enum
 /* Two kernels, the second given while the first waits, and the host waits for both. */
 static void over_the_device_and_back(void **state)
 {
-	struct graph g = made(
-	    TRACE(OP("a", 1000, 100) "," CALL("cudaLaunchKernel", 1010, 10, 1) ","
-		  CALL("cudaLaunchKernel", 1032, 6, 2) "," KERNEL("k1", 7, 1030, 20, 1) ","
-		  KERNEL("k2", 7, 1055, 25, 2) "," CALL("cudaStreamSynchronize", 1040, 50, 3) ","
-		  SYNC("Stream Sync", 7, 1041, 41, 3, ) "," OP("b", 1110, 20)),
-	    NULL, 0);
+	struct graph g =
+	    made(TRACE(OP("a", 1000, 100) "," CALL("cudaLaunchKernel", 1010, 10, 1) "," CALL(
+		     "cudaLaunchKernel", 1032, 6,
+		     2) "," KERNEL("k1", 7, 1030, 20,
+				   1) "," KERNEL("k2", 7, 1055, 25,
+						 2) "," CALL("cudaStreamSynchronize", 1040, 50,
+							     3) "," SYNC("Stream Sync", 7, 1041, 41,
+									 3, ) "," OP("b", 1110, 20)),
+		 NULL, 0);
 
 	assert_sound(&g);
 	assert_int_equal(g.sum->length, 110 * US);
@@ -133,8 +136,9 @@ static void over_the_device_and_back(void **state)
 static void of_a_name(void **state)
 {
 	static const char trace[] =
-	    TRACE(ROW("user_annotation", "Step#1", "10", "10", "100", "50", "") "," OP("a", 110, 20) "," ROW(
-		"user_annotation", "Step#2", "10", "10", "200", "90", "") "," OP("b", 210, 30) "," OP("c", 250, 9));
+	    TRACE(ROW("user_annotation", "Step#1", "10", "10", "100", "50",
+		      "") "," OP("a", 110, 20) "," ROW("user_annotation", "Step#2", "10", "10", "200", "90",
+						       "") "," OP("b", 210, 30) "," OP("c", 250, 9));
 	struct graph g = made(trace, "Step#", 1);
 	struct hb_cp_row *row;
 	struct hb_error e;
@@ -165,8 +169,8 @@ static void of_a_name(void **state)
 static void gap_between_kernels(void **state)
 {
 #define GAP(at)                                                                                              \
-	TRACE(OP("a", 1000, 40) "," CALL("cudaLaunchKernel", 1010, 10, 1) "," CALL("cudaLaunchKernel", 1032, 6, 2) ","                 \
-		  KERNEL("k1", 7, 1030, 10, 1) "," KERNEL("k2", 7, at, 5, 2))
+	TRACE(OP("a", 1000, 40) "," CALL("cudaLaunchKernel", 1010, 10, 1) "," CALL(                          \
+	    "cudaLaunchKernel", 1032, 6, 2) "," KERNEL("k1", 7, 1030, 10, 1) "," KERNEL("k2", 7, at, 5, 2))
 	struct graph g = made(GAP(2539), NULL, 0);
 
 	assert_sound(&g);
@@ -187,13 +191,22 @@ static void gap_between_kernels(void **state)
 static void over_an_event(void **state)
 {
 	struct graph g = made(
-	    TRACE(OP("a", 1000, 50) "," CALL("cudaLaunchKernel", 1010, 10, 1) ","
-		  KERNEL("k1", 7, 1030, 70, 1) "," CALL("cudaEventRecord", 1021, 3, 5) ","
-		  CALL("cudaStreamWaitEvent", 1025, 3, 6) ","
-		  SYNC("Stream Wait Event", 8, 1026, 1, 6, WAITS_FOR) ","
-		  CALL("cudaLaunchKernel", 1030, 5, 7) "," KERNEL("k2", 8, 1105, 45, 7) ","
-		  CALL("cudaEventSynchronize", 1060, 45, 8) ","
-		  SYNC("Event Sync", 7, 1061, 40, 8, WAITS_FOR)),
+	    TRACE(
+		OP("a", 1000, 50) "," CALL("cudaLaunchKernel", 1010, 10, 1) "," KERNEL("k1", 7, 1030, 70, 1) "," CALL(
+		    "cudaEventRecord", 1021,
+		    3,
+		    5) "," CALL("cudaStreamWaitEvent", 1025, 3,
+				6) "," SYNC("Stream Wait Event", 8, 1026, 1, 6,
+					    WAITS_FOR) "," CALL("cudaLaunchKernel", 1030, 5,
+								7) "," KERNEL("k2", 8, 1105, 45,
+									      7) "," CALL("cudaEventSynchroni"
+											  "ze",
+											  1060, 45,
+											  8) "," SYNC("Event "
+												      "Sync",
+												      7, 1061,
+												      40, 8,
+												      WAITS_FOR)),
 	    NULL, 0);
 
 	assert_sound(&g);
@@ -210,10 +223,9 @@ static void over_an_event(void **state)
 /* Who returns first had the lock: the allocation of the other thread waited for this one's launch. */
 static void one_lock(void **state)
 {
-	struct graph g =
-	    made(TRACE(OP("a", 1000, 100) "," CALL("cudaLaunchKernel", 1010, 40, 1) "," CALL_OF(
-		     "11", "cudaHostAlloc", 1005, 55, 2)),
-		 NULL, 0);
+	struct graph g = made(TRACE(OP("a", 1000, 100) "," CALL("cudaLaunchKernel", 1010, 40, 1) "," CALL_OF(
+				  "11", "cudaHostAlloc", 1005, 55, 2)),
+			      NULL, 0);
 
 	assert_sound(&g);
 	assert_int_equal(link_of(&g, "cudaLaunchKernel", "cudaLaunchKernel", HB_LINK_SPAN, 0), 40 * US);
@@ -228,10 +240,10 @@ static void one_lock(void **state)
 /* All operations of a graph launch are its work, and only the first waits for the call. */
 static void graph_launch(void **state)
 {
-	struct graph g = made(TRACE(OP("a", 1000, 25) "," CALL("cudaGraphLaunch", 1010, 10, 9) "," KERNEL(
-				  "k1", 7, 1030, 10, 9) "," KERNEL("k2", 7, 1041, 9, 9) "," KERNEL("k3", 7, 1051,
-												   9, 9)),
-			      NULL, 0);
+	struct graph g =
+	    made(TRACE(OP("a", 1000, 25) "," CALL("cudaGraphLaunch", 1010, 10, 9) "," KERNEL(
+		     "k1", 7, 1030, 10, 9) "," KERNEL("k2", 7, 1041, 9, 9) "," KERNEL("k3", 7, 1051, 9, 9)),
+		 NULL, 0);
 
 	assert_sound(&g);
 	assert_int_equal(g.sum->length, (10 + 20 + 10 + 1 + 9 + 1 + 9) * US);
@@ -251,8 +263,8 @@ static void against_time(void **state)
 	assert_int_equal(g.sum->length, 20 * US);
 	done(&g);
 	g = made(TRACE(OP("a", 1000, 100) "," KERNEL("k", 7, 1001, 2, 1) "," CALL(
-		     "cudaStreamSynchronize", 1005, 5, 3) "," SYNC("Stream Sync", 7, 1006, 2, 3, ) ","
-		       CALL("cudaLaunchKernel", 1050, 10, 1)),
+		     "cudaStreamSynchronize", 1005, 5,
+		     3) "," SYNC("Stream Sync", 7, 1006, 2, 3, ) "," CALL("cudaLaunchKernel", 1050, 10, 1)),
 		 NULL, 0);
 	assert_sound(&g);
 	assert_int_equal(g.sum->forced, 1);
