@@ -191,22 +191,21 @@ static void gap_between_kernels(void **state)
 static void over_an_event(void **state)
 {
 	struct graph g = made(
-	    TRACE(
-		OP("a", 1000, 50) "," CALL("cudaLaunchKernel", 1010, 10, 1) "," KERNEL("k1", 7, 1030, 70, 1) "," CALL(
-		    "cudaEventRecord", 1021,
-		    3,
-		    5) "," CALL("cudaStreamWaitEvent", 1025, 3,
-				6) "," SYNC("Stream Wait Event", 8, 1026, 1, 6,
-					    WAITS_FOR) "," CALL("cudaLaunchKernel", 1030, 5,
-								7) "," KERNEL("k2", 8, 1105, 45,
-									      7) "," CALL("cudaEventSynchroni"
-											  "ze",
-											  1060, 45,
-											  8) "," SYNC("Event "
-												      "Sync",
-												      7, 1061,
-												      40, 8,
-												      WAITS_FOR)),
+	    TRACE(OP("a", 1000, 50) "," CALL("cudaLaunchKernel", 1010, 10, 1) "," KERNEL("k1", 7, 1030, 70, 1) "," CALL(
+		"cudaEventRecord", 1021,
+		3,
+		5) "," CALL("cudaStreamWaitEvent", 1025, 3,
+			    6) "," SYNC("Stream Wait Event", 8, 1026, 1, 6,
+					WAITS_FOR) "," CALL("cudaLaunchKernel", 1030, 5,
+							    7) "," KERNEL("k2", 8, 1105, 45,
+									  7) "," CALL("cudaEventSynchroni"
+										      "ze",
+										      1060, 45,
+										      8) "," SYNC("Event "
+												  "Sync",
+												  7,
+												  1061, 40, 8,
+												  WAITS_FOR)),
 	    NULL, 0);
 
 	assert_sound(&g);

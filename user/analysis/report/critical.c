@@ -150,45 +150,42 @@ static int put_names(const struct hb_analysis *a, struct hb_doc *d)
 	return 0;
 }
 
-static void put_node(const struct hb_analysis *a, struct hb_json *j, const char *key, u32 node)
+/* A node of the path, and the link by which it is reached (NULL: the first). */
+static void put_node(const struct hb_analysis *a, struct hb_json *j, u32 node, const struct hb_link *by)
 {
 	u32 n;
-	const struct hb_cp_event *e = &hb_longest__events(a->longest, &n)[node / 2];
-	const struct hb_tl_thread *t =
-	    e->thread == HB_NONE ? NULL : hb_timeline__thread(hb_host__timeline(a->h), e->thread);
+	const struct hb_cp_event *all = hb_longest__events(a->longest, &n), *e = &all[node / 2];
+	const struct hb_device *v = e->device == HB_NONE ? NULL : hb_devices__at(a->d, e->device);
 
-	hb_json__kobject(j, key);
+	hb_json__object(j);
 	hb_json__kstring(j, "event", hb_longest__name(a->longest, node / 2));
 	hb_json__kstring(j, "kind", hb_cp_what__name(e->what));
 	hb_json__kstring(j, "at", node & 1 ? "end" : "begin");
 	hb_json__ku64(j, "ts_ns", node & 1 ? e->end : e->begin);
-	if (t)
-		hb_json__ku64(j, "tid", t->task->tid);
-	else if (hb_devices__at(a->d, e->device))
-		hb_json__ku64(j, "device", hb_devices__at(a->d, e->device)->number);
+	if (e->thread != HB_NONE)
+		hb_json__ku64(j, "tid", hb_timeline__thread(hb_host__timeline(a->h), e->thread)->task->tid);
+	if (v)
+		hb_json__ku64(j, "device", v->number);
+	if (by) {
+		hb_json__kstring(j, "link", hb_link__name(by->kind));
+		hb_json__kstring(
+		    j, "part",
+		    hb_cp_part__name(hb_link__part(by, by->owner == HB_NONE ? NULL : &all[by->owner])));
+		hb_json__ku64(j, "ns", by->ns);
+	}
 	hb_json__end(j);
 }
 
 static void put_path(const struct hb_analysis *a, struct hb_doc *d)
 {
-	u32 n, all;
+	u32 n, nodes = hb_longest__sum(a->longest)->nodes;
 	const struct hb_link *const *x = hb_longest__path(a->longest, &n);
-	const struct hb_cp_event *e = hb_longest__events(a->longest, &all);
 
 	hb_json__karray(d->j, "path");
-	for (u32 i = 0; i < hb_doc__shown(d, n); i++) {
-		hb_json__object(d->j);
-		hb_json__kstring(d->j, "link", hb_link__name(x[i]->kind));
-		hb_json__ku64(d->j, "ns", x[i]->ns);
-		hb_json__kstring(
-		    d->j, "part",
-		    hb_cp_part__name(hb_link__part(x[i], x[i]->owner == HB_NONE ? NULL : &e[x[i]->owner])));
-		put_node(a, d->j, "from", x[i]->from);
-		put_node(a, d->j, "to", x[i]->to);
-		hb_json__end(d->j);
-	}
+	for (u32 i = 0; n && i < hb_doc__shown(d, nodes); i++)
+		put_node(a, d->j, i ? x[i - 1]->to : x[0]->from, i ? x[i - 1] : NULL);
 	hb_json__end(d->j);
-	hb_doc__left(d, "path", n);
+	hb_doc__left(d, "path", n ? nodes : 0);
 }
 
 int hb_analysis__put_critical(const struct hb_analysis *a, struct hb_doc *d)
