@@ -57,6 +57,36 @@ static void activity_missing(void **state)
 	pat_end(&p);
 }
 
+/* The path leads over the device to another thread, whose launch came late: there is no sleep that it came
+ * through. */
+static void launched_by_another(void **state)
+{
+	struct pat p = device_new("another");
+	struct hb_seg seen = {.via_thread = HB_NONE};
+	const struct hb_seg *s;
+	u32 n;
+
+	for (u64 t = MS; t + 10 * MS < WALL; t += 10 * MS) {
+		for (u64 i = 0; i < 4; i++)
+			launch(&p, Q_TIMED, t + i * 20 * US, 5 * US,
+			       (struct op){
+				   .begin = t + i * 20 * US + 10 * US, .length = 9 * US, .name = "gemm"});
+		launch(
+		    &p, Q_TIMED, t + 5 * MS, 5 * US,
+		    (struct op){
+			.begin = t + 5 * MS + 10 * US, .length = 2 * MS, .name = "late", .task = p.h.helper});
+		PCALL(&p, p.h.main, Q_STREAM_SYNC, t + 100 * US, t + 7 * MS + 20 * US);
+	}
+	pat_run(&p);
+	s = hb_path__segs(hb_host__path(p.host), 100, &n);
+	for (u32 i = 0; i < n; i++)
+		if (s[i].via_thread != HB_NONE && s[i].via == HB_NONE)
+			seen = s[i];
+	assert_int_not_equal(seen.via_thread, HB_NONE);
+	assert_int_not_equal(seen.thread, seen.via_thread);
+	pat_end(&p);
+}
+
 /* ---- copies ---- */
 
 static void copies(struct pat *p, u8 dst)
@@ -300,11 +330,17 @@ static void shredded_copies(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(host_bound),	cmocka_unit_test(storm),
-	    cmocka_unit_test(activity_missing), cmocka_unit_test(pageable),
-	    cmocka_unit_test(default_stream),	cmocka_unit_test(exposed_communication),
-	    cmocka_unit_test(kinds_of_kernels), cmocka_unit_test(idle_device_has_no_kernel_findings),
-	    cmocka_unit_test(shredded_copies),	cmocka_unit_test(skinny_products),
+	    cmocka_unit_test(host_bound),
+	    cmocka_unit_test(storm),
+	    cmocka_unit_test(activity_missing),
+	    cmocka_unit_test(launched_by_another),
+	    cmocka_unit_test(pageable),
+	    cmocka_unit_test(default_stream),
+	    cmocka_unit_test(exposed_communication),
+	    cmocka_unit_test(kinds_of_kernels),
+	    cmocka_unit_test(idle_device_has_no_kernel_findings),
+	    cmocka_unit_test(shredded_copies),
+	    cmocka_unit_test(skinny_products),
 	};
 
 	return cmocka_run_group_tests_name("patterns: device records", tests, NULL, NULL);
