@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#include "analysis/model/collective.h"
+#include "analysis/model/collective_private.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,19 +9,6 @@
 #define SHIFT  16 /* calls that a rank may have made before the window's begin, more than another */
 #define ENOUGH 4  /* calls that must agree to make a group */
 
-struct item { /* one call of a rank */
-	u64 begin;
-	u32 thread, call;
-};
-
-struct line { /* the calls of a rank, by time */
-	struct hb_coll_rank rank;
-	enum hb_coll_source source;
-	struct item *item;
-	u32 n, cap;
-	bool taken;
-};
-
 struct group {
 	struct hb_coll_group pub; /* first */
 	u32 *line;		  /* of each rank */
@@ -30,7 +17,7 @@ struct group {
 
 struct hb_collectives {
 	const struct hb_timeline *tl;
-	struct line *line;
+	struct hb_coll_line *line;
 	u32 n_lines, cap_lines;
 	struct group *group;
 	u32 n_groups;
@@ -38,13 +25,18 @@ struct hb_collectives {
 
 /* ---- lines ---- */
 
-static struct line *line_of(struct hb_collectives *c, u32 pid, u64 comm, enum hb_coll_source source)
+struct hb_coll_line *hb_coll_line(struct hb_collectives *c, const struct hb_coll_rank *rank,
+				  enum hb_coll_source source)
 {
-	struct line *more;
+	struct hb_coll_line *more;
 
-	for (u32 i = 0; i < c->n_lines; i++)
-		if (c->line[i].rank.pid == pid && c->line[i].rank.comm == comm && c->line[i].source == source)
+	for (u32 i = 0; i < c->n_lines; i++) {
+		const struct hb_coll_rank *x = &c->line[i].rank;
+
+		if (x->pid == rank->pid && x->comm == rank->comm && x->device == rank->device &&
+		    c->line[i].source == source)
 			return &c->line[i];
+	}
 	if (c->n_lines == c->cap_lines) {
 		u32 cap = c->cap_lines ? 2 * c->cap_lines : 16;
 
@@ -54,25 +46,30 @@ static struct line *line_of(struct hb_collectives *c, u32 pid, u64 comm, enum hb
 		c->line = more;
 		c->cap_lines = cap;
 	}
-	c->line[c->n_lines] = (struct line){.rank = {.pid = pid, .comm = comm}, .source = source};
+	c->line[c->n_lines] = (struct hb_coll_line){.rank = *rank, .source = source};
 	return &c->line[c->n_lines++];
 }
 
-static int add(struct line *l, u32 thread, u32 call, u64 begin)
+int hb_coll_line__add(struct hb_coll_line *l, const struct hb_coll_item *i)
 {
 	if (l->n == l->cap) {
 		u32 cap = l->cap ? 2 * l->cap : 256;
-		struct item *more = reallocarray(l->item, cap, sizeof(*more));
+		struct hb_coll_item *more = reallocarray(l->item, cap, sizeof(*more));
 
 		if (!more)
 			return -ENOMEM;
 		l->item = more;
 		l->cap = cap;
 	}
-	if (!l->n)
-		l->rank.thread = thread;
-	l->item[l->n++] = (struct item){begin, thread, call};
+	l->item[l->n++] = *i;
 	return 0;
+}
+
+static u32 name_of(const struct hb_collectives *c, u32 probe)
+{
+	const struct hb_probe_row *r = hb_window__probe(hb_timeline__window(c->tl), probe);
+
+	return r ? r->name : 0;
 }
 
 static int take_thread(struct hb_collectives *c, u32 thread)
@@ -82,12 +79,20 @@ static int take_thread(struct hb_collectives *c, u32 thread)
 
 	for (u32 i = 0; i < n; i++) {
 		bool coll = v[i].op == HB_OP_COLLECTIVE && v[i].handle;
-		struct line *l;
+		struct hb_coll_rank rank = {.pid = pid, .thread = thread, .comm = coll ? v[i].handle : 0};
+		struct hb_coll_item x = {.begin = v[i].at.begin,
+					 .end = v[i].at.end,
+					 .elements = coll ? v[i].bytes : 0,
+					 .kind = coll ? v[i].kind : 0,
+					 .name = coll ? name_of(c, v[i].probe) : 0,
+					 .where = thread,
+					 .at = i};
+		struct hb_coll_line *l;
 
 		if ((v[i].flags & HB_AFLAG_INNER) || (!coll && v[i].op != HB_OP_GRAPH))
 			continue;
-		l = line_of(c, pid, coll ? v[i].handle : 0, coll ? HB_COLL_CALLS : HB_COLL_GRAPH);
-		if (!l || add(l, thread, i, v[i].at.begin))
+		l = hb_coll_line(c, &rank, coll ? HB_COLL_CALLS : HB_COLL_GRAPH);
+		if (!l || hb_coll_line__add(l, &x))
 			return -ENOMEM;
 	}
 	return 0;
@@ -95,67 +100,64 @@ static int take_thread(struct hb_collectives *c, u32 thread)
 
 static int cmp_item(const void *a, const void *b)
 {
-	const struct item *x = a, *y = b;
+	const struct hb_coll_item *x = a, *y = b;
 
 	return x->begin < y->begin ? -1 : x->begin > y->begin;
 }
 
-static const struct hb_tl_call *call_of(const struct hb_collectives *c, const struct item *i)
-{
-	u32 n;
-
-	return &hb_timeline__calls(c->tl, i->thread, &n)[i->call];
-}
-
 /* ---- fitting two lines ---- */
 
-static u32 name_of(const struct hb_collectives *c, u32 probe)
+/* Graphs are told apart by nothing: their handles differ from process to process. What is not told may be
+ * anything. */
+static bool same(const struct hb_coll_item *x, const struct hb_coll_item *y)
 {
-	const struct hb_probe_row *r = hb_window__probe(hb_timeline__window(c->tl), probe);
-
-	return r ? r->name : 0;
+	return x->name == y->name && x->elements == y->elements && x->kind == y->kind &&
+	       (!x->seq || !y->seq || x->seq == y->seq);
 }
 
-/* Graphs are told apart by nothing: their handles differ from process to process. */
-static bool same(const struct hb_collectives *c, const struct line *a, u32 i, const struct line *b, u32 k)
+static u64 apart(const struct hb_coll_line *a, u32 i, const struct hb_coll_line *b, u32 k)
 {
-	const struct hb_tl_call *x = call_of(c, &a->item[i]), *y = call_of(c, &b->item[k]);
-
-	return a->source == HB_COLL_GRAPH ||
-	       (name_of(c, x->probe) == name_of(c, y->probe) && x->bytes == y->bytes && x->kind == y->kind);
-}
-
-static u64 apart(const struct line *a, u32 i, const struct line *b, u32 k)
-{
-	u64 x = a->item[i].begin, y = b->item[k].begin;
+	/* All ranks leave a kernel together. */
+	bool ends = a->source == HB_COLL_DEVICE;
+	u64 x = ends ? a->item[i].end : a->item[i].begin, y = ends ? b->item[k].end : b->item[k].begin;
 
 	return x > y ? x - y : y - x;
 }
 
 /* Calls that agree when a begins at i and b at k, LOOK of them at most, and how far apart they are together.
  */
-static u32 agree(const struct hb_collectives *c, const struct line *a, u32 i, const struct line *b, u32 k,
-		 u64 *distance)
+static u32 agree(const struct hb_coll_line *a, u32 i, const struct hb_coll_line *b, u32 k, u64 *distance)
 {
 	u32 n = 0;
 
 	*distance = 0;
 	for (; n < LOOK && i + n < a->n && k + n < b->n; n++) {
-		if (!same(c, a, i + n, b, k + n))
+		if (!same(&a->item[i + n], &b->item[k + n]))
 			return 0;
 		*distance += apart(a, i + n, b, k + n);
 	}
 	return n;
 }
 
+/* Kernels of one collective are in progress together; nine in ten, for records may lack some. */
+static bool beside(const struct hb_coll_line *a, const struct hb_coll_line *b, s32 shift)
+{
+	u32 i = shift > 0 ? (u32)shift : 0, k = shift < 0 ? (u32)-shift : 0, together;
+	u32 n = a->n - i < b->n - k ? a->n - i : b->n - k;
+
+	n = n < LOOK ? n : LOOK;
+	hb_coll__offset(&a->item[i], &b->item[k], n, &together);
+	return together * 10 >= n * 9;
+}
+
 /* Where b begins beside a: items of a and b to skip. False: they do not go together. */
-static bool fit(const struct hb_collectives *c, const struct line *a, const struct line *b, s32 *shift)
+static bool fit(const struct hb_coll_line *a, const struct hb_coll_line *b, s32 *shift)
 {
 	u64 best = UINT64_MAX, distance, span;
 	u32 most = 0;
 
 	for (s32 d = -SHIFT; d <= SHIFT; d++) {
-		u32 n = agree(c, a, d > 0 ? (u32)d : 0, b, d < 0 ? (u32)-d : 0, &distance);
+		u32 n = agree(a, d > 0 ? (u32)d : 0, b, d < 0 ? (u32)-d : 0, &distance);
 
 		if (n < ENOUGH || n + SHIFT < most || distance / n >= best)
 			continue;
@@ -167,16 +169,22 @@ static bool fit(const struct hb_collectives *c, const struct line *a, const stru
 		return false;
 	/* Beside each other: nearer, on average, than the whole of what was looked at is long. */
 	span = a->item[most - 1 < a->n ? most - 1 : a->n - 1].begin - a->item[0].begin;
-	return best <= span;
+	return best <= span && (a->source != HB_COLL_DEVICE || beside(a, b, *shift));
 }
 
 /* Processes that replay graphs and never call a collective may have nothing to do with one another. */
-static bool may_pair(const struct hb_collectives *c, const struct line *a, const struct line *b)
+static bool may_pair(const struct hb_collectives *c, const struct hb_coll_line *a,
+		     const struct hb_coll_line *b)
 {
 	u32 more = a->n > b->n ? a->n - b->n : b->n - a->n;
 	bool coll[2] = {false, false};
 
-	if (b->taken || a->source != b->source || a->rank.pid == b->rank.pid)
+	if (b->taken || a->source != b->source)
+		return false;
+	if (a->source == HB_COLL_DEVICE)
+		return a->rank.device != b->rank.device && a->named == b->named &&
+		       (!a->named || a->rank.comm == b->rank.comm) && a->world == b->world;
+	if (a->rank.pid == b->rank.pid)
 		return false;
 	if (a->source == HB_COLL_CALLS)
 		return true;
@@ -197,40 +205,65 @@ static void free_group(struct group *g)
 	free(g->from);
 }
 
+static const struct hb_coll_item *item_of(const struct hb_collectives *c, const struct group *g, u32 i, u32 r)
+{
+	return &c->line[g->line[r]].item[g->from[r] + i];
+}
+
 static struct hb_coll one(const struct hb_collectives *c, const struct group *g, u32 i)
 {
-	const struct hb_tl_call *k = call_of(c, &c->line[g->line[0]].item[g->from[0] + i]);
-	struct hb_coll x = {.first = UINT64_MAX, .probe = k->probe, .elements = k->bytes, .dtype = k->kind};
+	const struct hb_coll_item *k = item_of(c, g, i, 0);
+	struct hb_coll x = {.first = UINT64_MAX,
+			    .shortest = UINT64_MAX,
+			    .name = k->name,
+			    .elements = k->elements,
+			    .message = k->message,
+			    .formula = k->formula,
+			    .dtype = k->kind};
 
 	for (u32 r = 0; r < g->pub.n_ranks; r++) {
-		u64 begin = c->line[g->line[r]].item[g->from[r] + i].begin;
+		const struct hb_coll_item *o = item_of(c, g, i, r);
+		u64 begin = o->begin - (u64)g->pub.rank[r].offset;
 
 		x.first = begin < x.first ? begin : x.first;
+		x.shortest = o->end - o->begin < x.shortest ? o->end - o->begin : x.shortest;
 		if (begin >= x.last) {
 			x.last = begin;
 			x.late = r;
 		}
 	}
+	for (u32 r = 0; r < g->pub.n_ranks; r++)
+		x.wait += x.last - (item_of(c, g, i, r)->begin - (u64)g->pub.rank[r].offset);
 	return x;
+}
+
+/* By how much the clocks of kernels differ. */
+static void set_offsets(const struct hb_collectives *c, struct group *g, u32 n)
+{
+	struct hb_coll_rank *rank = (struct hb_coll_rank *)g->pub.rank;
+	u32 together;
+
+	for (u32 r = 1; r < g->pub.n_ranks && g->pub.source == HB_COLL_DEVICE; r++)
+		rank[r].offset = hb_coll__offset(item_of(c, g, 0, 0), item_of(c, g, 0, r), n, &together);
 }
 
 /* Matches as far as all ranks agree. */
 static int match(const struct hb_collectives *c, struct group *g)
 {
-	const struct line *a = &c->line[g->line[0]];
 	u32 n = UINT32_MAX, longest = 0;
 	struct hb_coll *v;
 
 	for (u32 r = 0; r < g->pub.n_ranks; r++) {
-		const struct line *l = &c->line[g->line[r]];
+		const struct hb_coll_line *l = &c->line[g->line[r]];
 
 		n = l->n - g->from[r] < n ? l->n - g->from[r] : n;
 		longest = l->n > longest ? l->n : longest;
 	}
 	for (u32 i = 0; i < n; i++)
 		for (u32 r = 1; r < g->pub.n_ranks && i < n; r++)
-			if (!same(c, a, g->from[0] + i, &c->line[g->line[r]], g->from[r] + i))
+			if (!same(item_of(c, g, i, 0), item_of(c, g, i, r)))
 				n = i;
+	set_offsets(c, g, n);
 	v = calloc(n + 1, sizeof(*v));
 	if (!v)
 		return -ENOMEM;
@@ -248,7 +281,7 @@ static int gather(const struct hb_collectives *c, u32 a, struct group *g)
 	struct hb_coll_rank *rank = calloc(c->n_lines, sizeof(*rank));
 	s32 *shift = calloc(c->n_lines, sizeof(*shift)), most = 0;
 
-	*g = (struct group){.pub = {.source = c->line[a].source, .rank = rank},
+	*g = (struct group){.pub = {.source = c->line[a].source, .world = c->line[a].world, .rank = rank},
 			    .line = calloc(c->n_lines, sizeof(u32)),
 			    .from = calloc(c->n_lines, sizeof(u32))};
 	if (!rank || !shift || !g->line || !g->from) {
@@ -258,7 +291,7 @@ static int gather(const struct hb_collectives *c, u32 a, struct group *g)
 	}
 	for (u32 b = a; b < c->n_lines; b++) {
 		if (b != a && (!may_pair(c, &c->line[a], &c->line[b]) ||
-			       !fit(c, &c->line[a], &c->line[b], &shift[g->pub.n_ranks])))
+			       !fit(&c->line[a], &c->line[b], &shift[g->pub.n_ranks])))
 			continue;
 		most = shift[g->pub.n_ranks] > most ? shift[g->pub.n_ranks] : most;
 		rank[g->pub.n_ranks] = c->line[b].rank;
@@ -296,7 +329,8 @@ static int make_groups(struct hb_collectives *c)
 	return 0;
 }
 
-struct hb_collectives *hb_collectives__build(const struct hb_timeline *tl, struct hb_error *e)
+struct hb_collectives *hb_collectives__build(const struct hb_timeline *tl, const struct hb_devices *d,
+					     struct hb_error *e)
 {
 	struct hb_collectives *c = calloc(1, sizeof(*c));
 	int err = c ? 0 : -ENOMEM;
@@ -305,9 +339,11 @@ struct hb_collectives *hb_collectives__build(const struct hb_timeline *tl, struc
 		c->tl = tl;
 	for (u32 t = 0; t < hb_timeline__threads(tl) && !err; t++)
 		err = take_thread(c, t);
+	if (!err && d)
+		err = hb_coll_lines__devices(c, tl, d);
 	for (u32 i = 0; c && i < c->n_lines; i++)
 		if (c->line[i].n)
-			qsort(c->line[i].item, c->line[i].n, sizeof(struct item), cmp_item);
+			qsort(c->line[i].item, c->line[i].n, sizeof(struct hb_coll_item), cmp_item);
 	if (!err)
 		err = make_groups(c);
 	if (!err)
@@ -335,7 +371,7 @@ u64 hb_collectives__memory(const struct hb_collectives *c)
 	u64 bytes = sizeof(*c) + c->cap_lines * sizeof(*c->line) + (c->n_lines + 1) * sizeof(*c->group);
 
 	for (u32 i = 0; i < c->n_lines; i++)
-		bytes += c->line[i].cap * sizeof(struct item);
+		bytes += c->line[i].cap * sizeof(struct hb_coll_item);
 	for (u32 i = 0; i < c->n_groups; i++)
 		bytes += c->group[i].pub.n * sizeof(struct hb_coll) +
 			 c->n_lines * (sizeof(struct hb_coll_rank) + 2 * sizeof(u32));
@@ -352,13 +388,18 @@ const struct hb_coll_group *hb_collectives__at(const struct hb_collectives *c, u
 	return i < c->n_groups ? &c->group[i].pub : NULL;
 }
 
+u32 hb_coll__op(const struct hb_collectives *c, const struct hb_coll_group *g, u32 i, u32 r)
+{
+	return item_of(c, (const struct group *)g, i, r)->at;
+}
+
 const struct hb_tl_call *hb_coll__call(const struct hb_collectives *c, const struct hb_coll_group *g, u32 i,
 				       u32 r, u32 *thread)
 {
-	const struct group *own = (const struct group *)g;
-	const struct item *it = &c->line[own->line[r]].item[own->from[r] + i];
+	const struct hb_coll_item *it = item_of(c, (const struct group *)g, i, r);
+	u32 n;
 
 	if (thread)
-		*thread = it->thread;
-	return call_of(c, it);
+		*thread = it->where;
+	return &hb_timeline__calls(c->tl, it->where, &n)[it->at];
 }

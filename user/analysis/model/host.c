@@ -98,7 +98,7 @@ int hb_host__finish(struct hb_host *h, const struct hb_devices *d, struct hb_err
 	if (hb_busy__infer(h->busy, h->steps, e))
 		return -ENOMEM;
 	h->path = hb_path__build(h->tl, h->wk, h->steps, h->busy, d, e);
-	h->coll = h->path ? hb_collectives__build(h->tl, e) : NULL;
+	h->coll = h->path ? hb_collectives__build(h->tl, d, e) : NULL;
 	return h->coll ? 0 : -ENOMEM;
 }
 

@@ -308,7 +308,7 @@ static double count_in(const char *json, const char *key)
 	return v > 0 && v < SIZE_MOST ? v : 0;
 }
 
-static enum hb_roof_why fill_collective(const struct call *c)
+bool hb_roof__collective(const char *values, struct hb_roof_collective *o)
 {
 	static const struct {
 		const char *word;
@@ -324,24 +324,39 @@ static enum hb_roof_why fill_collective(const struct call *c)
 		     {"reduce", HB_ROOF_SEND},
 		     {"send", HB_ROOF_SEND},
 		     {"recv", HB_ROOF_SEND}};
-	char name[48], type[32];
-	double in = count_in(c->values, "in"), out = count_in(c->values, "out");
-	enum hb_dtype t;
+	char type[32], seq[32];
 	size_t i = 0;
 
-	member(c->values, "collective", name, sizeof(name));
-	member(c->values, "dtype", type, sizeof(type));
-	t = hb_dtype__of_name(type, strlen(type));
-	while (i < N_ELEMS(words) && !strstr(name, words[i].word))
+	*o = (struct hb_roof_collective){.in = count_in(values, "in"), .out = count_in(values, "out")};
+	member(values, "collective", o->name, sizeof(o->name));
+	member(values, "group", o->group, sizeof(o->group));
+	member(values, "dtype", type, sizeof(type));
+	member(values, "seq", seq, sizeof(seq));
+	o->seq = *seq >= '0' && *seq <= '9' ? strtoull(seq, NULL, 10) + 1 : 0;
+	o->ranks = (unsigned)count_in(values, "ranks");
+	o->type = hb_dtype__of_name(type, strlen(type));
+	o->message = o->type ? hb_dtype__bytes(o->type, o->in > o->out ? o->in : o->out) : 0;
+	while (i < N_ELEMS(words) && !strstr(o->name, words[i].word))
 		i++;
-	if (i == N_ELEMS(words))
-		return *name ? HB_ROOF_NO_FORMULA : HB_ROOF_NO_SHAPES;
-	if (!t)
+	o->modelled = i < N_ELEMS(words);
+	o->kind = o->modelled ? words[i].kind : 0;
+	return *o->name != 0;
+}
+
+static enum hb_roof_why fill_collective(const struct call *c)
+{
+	struct hb_roof_collective o;
+
+	if (!hb_roof__collective(c->values, &o))
+		return HB_ROOF_NO_SHAPES;
+	if (!o.modelled)
+		return HB_ROOF_NO_FORMULA;
+	if (!o.type)
 		return HB_ROOF_NO_TYPES;
-	*c->kind = words[i].kind;
-	set(c, HB_ROOF_MESSAGE, hb_dtype__bytes(t, in > out ? in : out));
-	set(c, HB_ROOF_RANKS, count_in(c->values, "ranks"));
-	c->in->in = (uint8_t)t;
+	*c->kind = o.kind;
+	set(c, HB_ROOF_MESSAGE, o.message);
+	set(c, HB_ROOF_RANKS, o.ranks);
+	c->in->in = (uint8_t)o.type;
 	return hb_roof__missing(*c->kind, c->in) == HB_ROOF_RANKS ? HB_ROOF_NO_RANKS : HB_ROOF_MODELLED;
 }
 

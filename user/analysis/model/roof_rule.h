@@ -53,6 +53,20 @@ const struct hb_roof_rule *hb_roof__rule(const char *op); /* NULL: no formula fo
 enum hb_roof_why hb_roof__fill(const struct hb_roof_rule *r, const struct hb_roof_operands *o,
 			       const char *values, const struct hb_roof_step *step, enum hb_roof_kind *kind,
 			       struct hb_roof_in *in);
+/* What a collective says of itself (the texts of `op` records: `values`). */
+struct hb_roof_collective {
+	char name[48], group[64]; /* "allreduce"; of the process group, "" not told */
+	enum hb_roof_kind kind;	  /* meaningful when modelled */
+	bool modelled;		  /* there is a formula for its name */
+	enum hb_dtype type;
+	double in, out; /* elements; 0 not told */
+	double message; /* bytes of the whole; 0 not known */
+	unsigned ranks; /* 0 not told */
+	uint64_t seq;	/* its number in the group + 1; 0 not told */
+};
+/* False: it says nothing. */
+bool hb_roof__collective(const char *values, struct hb_roof_collective *out);
+
 /* Whether its sizes are the step's too. */
 bool hb_roof__needs_step(const struct hb_roof_rule *r);
 /* i-th rule's operator, and its formula; NULL at the end. */

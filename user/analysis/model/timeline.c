@@ -204,6 +204,7 @@ static void fill_op(struct hb_timeline *tl, const struct hb_record *rec, void *t
 						   .name = r->name,
 						   .shapes = r->shapes,
 						   .types = r->types,
+						   .values = r->values,
 						   .kind = r->kind};
 }
 

@@ -99,7 +99,8 @@ struct hb_tl_op {	   /* span of an imported trace: operator or annotation */
 	struct hb_span at; /* stack: always 0 */
 	u64 external, seq;
 	u32 name, shapes, types; /* strings */
-	u8 kind, pad[3];	 /* enum hb_opkind; those of the device are left out */
+	u32 values;		 /* string: of a collective what it says of itself; 0 none */
+	u8 kind, pad[7];	 /* enum hb_opkind; those of the device are left out */
 };
 
 struct hb_tl_devwait {	     /* a wait for the device as its profiler tells it: of a stream, or of the host */

@@ -102,6 +102,14 @@ static bool has_light(const struct hb_scene *s)
 	return i < n;
 }
 
+static bool ranks_on_devices(const struct hb_scene *s)
+{
+	for (u32 i = 0; i < hb_collectives__groups(s->coll); i++)
+		if (hb_collectives__at(s->coll, i)->source == HB_COLL_DEVICE)
+			return true;
+	return false;
+}
+
 u64 hb_needs__present(const struct hb_scene *s)
 {
 	u64 has = of_calls(s) | of_python(s);
@@ -116,6 +124,7 @@ u64 hb_needs__present(const struct hb_scene *s)
 	    {HB_NEED_SYSCALL, hb_timeline__count(s->tl, HB_TL_SYSCALL) > 0},
 	    {HB_NEED_STEP, has_steps(s)},
 	    {HB_NEED_RANKS, hb_collectives__groups(s->coll) > 0},
+	    {HB_NEED_RANK_DEVICES, ranks_on_devices(s)},
 	    {HB_NEED_MODULE, sees_modules(s->w)},
 	    {HB_NEED_SHAPES, has_light(s)},
 	};

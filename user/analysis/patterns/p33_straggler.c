@@ -9,7 +9,7 @@
 #include "analysis/patterns/pattern.h"
 #include "base/text.h"
 
-enum { COUNT, APART, WAIT_SHARE, LATE_SHARE, CHANCE };
+enum { COUNT, APART, WAIT_SHARE, LATE_SHARE, CHANCE, DEVICE_APART, DEVICE_WAIT };
 
 static const struct hb_param params[] = {
     [COUNT] = {"count", HB_UNIT_COUNT, 20, "matched collectives, at least"},
@@ -24,6 +24,10 @@ static const struct hb_param params[] = {
 	{"chance", HB_UNIT_SHARE, 1000,
 	 "and it would be so at most this likely if each rank were the last equally often (binomial, for "
 	 "any of the ranks)"},
+    [DEVICE_APART] = {"device_apart", HB_UNIT_NS, 5000,
+		      "the same with device records: kernels that begin nearer to each other are not late"},
+    [DEVICE_WAIT] = {"device_wait", HB_UNIT_SHARE, 100000,
+		     "of a device's communication is waiting for the last rank, with device records"},
     {0},
 };
 
@@ -223,6 +227,125 @@ static int tell(struct hb_look *l, const struct hb_coll_group *g, const struct s
 	return add_cases(d, l->s, g, x);
 }
 
+/* ---- with device records ---- */
+
+/* How long rank r was in the i-th collective before the last one came. */
+static u64 waited(const struct hb_scene *s, const struct hb_coll_group *g, u32 i, u32 r)
+{
+	const struct hb_device *v = hb_devices__at(s->dev, g->rank[r].device);
+	const struct hb_device_op *o = &v->op[hb_coll__op(s->coll, g, i, r)];
+	u64 begin = o->begin - (u64)g->rank[r].offset, until = g->coll[i].last;
+
+	if (begin >= until)
+		return 0;
+	return until - begin < o->end - o->begin ? until - begin : o->end - o->begin;
+}
+
+static u64 all_waits(const struct hb_scene *s, const struct hb_coll_group *g, u32 r)
+{
+	u64 sum = 0;
+
+	for (u32 i = 0; i < g->n; i++)
+		sum += waited(s, g, i, r);
+	return sum;
+}
+
+static u64 all_time(const struct hb_scene *s, const struct hb_coll_group *g, u32 r)
+{
+	const struct hb_device *v = hb_devices__at(s->dev, g->rank[r].device);
+	u64 sum = 0;
+
+	for (u32 i = 0; i < g->n; i++) {
+		const struct hb_device_op *o = &v->op[hb_coll__op(s->coll, g, i, r)];
+
+		sum += o->end - o->begin;
+	}
+	return sum;
+}
+
+static int add_device_cases(struct hb_draft *d, const struct hb_scene *s, const struct hb_coll_group *g,
+			    u32 r)
+{
+	const struct hb_device *v = hb_devices__at(s->dev, g->rank[r].device);
+	int err = 0;
+
+	for (u32 i = 0; i < g->n && !err; i++) {
+		const struct hb_device_op *o = &v->op[hb_coll__op(s->coll, g, i, r)];
+		const struct hb_launch *k = hb_devices__launch_of(s->dev, o);
+		u64 ns = waited(s, g, i, r);
+		struct hb_case c = {
+		    .begin = o->begin, .end = o->begin + ns, .thread = HB_NONE, .stack = k ? k->stack : 0};
+
+		if (ns)
+			err = hb_draft__add_device(d, &c, ns);
+	}
+	return err;
+}
+
+static int tell_devices(struct hb_look *l, const struct hb_coll_group *g, const struct skew *x, u64 wait)
+{
+	const struct hb_device *v = hb_devices__at(l->s->dev, g->rank[x->early].device);
+	char late[64], early[64], longest[32], total[32], how[64] = "ranks take turns", clocks[32];
+	struct hb_draft *d;
+	s64 apart = 0;
+
+	for (u32 r = 0; r < g->n_ranks; r++)
+		apart = llabs(g->rank[r].offset) > llabs(apart) ? g->rank[r].offset : apart;
+	if (one_rank(l, g, x))
+		snprintf(how, sizeof(how), "it is the last in %u of %u steps", x->wins, x->steps);
+	d = hb_look__find(l,
+			  "%s comes late to %u of %u collectives (%s), up to %s after the first; the device "
+			  "of %s waits %s in them",
+			  hb_scene__rank_text(l->s, &g->rank[x->late], late, sizeof(late)), x->of_late, g->n,
+			  how, hb_text__ns(longest, sizeof(longest), x->longest),
+			  hb_scene__rank_text(l->s, &g->rank[x->early], early, sizeof(early)),
+			  hb_text__ns(total, sizeof(total), wait));
+	if (!d)
+		return -ENOMEM;
+	hb_draft__pid(d, g->rank[x->late].pid);
+	hb_draft__device(d, v->index);
+	if (llabs(apart) < 100000)
+		return add_device_cases(d, l->s, g, x->early);
+	hb_draft__say(d, "; the ranks' clocks are %s apart, by the ends of their collectives",
+		      hb_text__ns(clocks, sizeof(clocks), (u64)llabs(apart)));
+	hb_draft__confidence(d, HB_CONFIDENCE_MEDIUM, "clocks of the ranks differ and are corrected");
+	return add_device_cases(d, l->s, g, x->early);
+}
+
+static int look_at_devices(struct hb_look *l, const struct hb_coll_group *g)
+{
+	struct skew x = {.late = 0};
+	u64 most = 0;
+	int err = find_late(l->s, g, hb_look__param(l, DEVICE_APART), &x);
+
+	for (u32 r = 0; r < g->n_ranks; r++) {
+		u64 wait = all_waits(l->s, g, r);
+
+		if (wait > most && r != x.late) {
+			most = wait;
+			x.early = r;
+		}
+	}
+	hb_look__subject(l);
+	if (!err && hb_look__at_least(l, COUNT, g->n) &&
+	    hb_look__at_least(l, DEVICE_WAIT, hb_share(most, all_time(l->s, g, x.early))))
+		err = tell_devices(l, g, &x, most);
+	return err;
+}
+
+/* Devices tell of a process what its calls can only suggest. */
+static bool told_by_devices(const struct hb_scene *s, u32 pid)
+{
+	for (u32 i = 0; i < hb_collectives__groups(s->coll); i++) {
+		const struct hb_coll_group *g = hb_collectives__at(s->coll, i);
+
+		for (u32 r = 0; g->source == HB_COLL_DEVICE && r < g->n_ranks; r++)
+			if (g->rank[r].pid == pid)
+				return true;
+	}
+	return false;
+}
+
 static int look_at(struct hb_look *l, const struct hb_coll_group *g)
 {
 	struct skew x = {.late = 0};
@@ -242,8 +365,14 @@ static int detect(struct hb_look *l)
 {
 	int err = 0;
 
-	for (u32 i = 0; i < hb_collectives__groups(l->s->coll) && !err; i++)
-		err = look_at(l, hb_collectives__at(l->s->coll, i));
+	for (u32 i = 0; i < hb_collectives__groups(l->s->coll) && !err; i++) {
+		const struct hb_coll_group *g = hb_collectives__at(l->s->coll, i);
+
+		if (g->source == HB_COLL_DEVICE)
+			err = look_at_devices(l, g);
+		else if (!told_by_devices(l->s, g->rank[0].pid))
+			err = look_at(l, g);
+	}
 	return err;
 }
 
@@ -252,12 +381,15 @@ HB_PATTERN(p33_straggler) = {
     .layer = "comm",
     .title = "collective skew: a rank that comes late",
     .rank = HB_RANK_SYMPTOM,
-    .needs = HB_NEED_ACCEL | HB_NEED_RANKS,
+    .needs = HB_NEED_RANKS,
     .params = params,
-    .rule = "collectives of several ranks are matched by the order of their calls; while one rank has not "
-	    "called yet another already waits for its device, for a good part of its steps. It is one rank's "
-	    "doing "
-	    "when that is the last in more steps than chance makes it, else they take turns",
+    .rule =
+	"collectives of several ranks are matched by the order of their calls; while one rank has not "
+	"called yet another already waits for its device, for a good part of its steps. It is one rank's "
+	"doing "
+	"when that is the last in more steps than chance makes it, else they take turns. With device "
+	"records of several ranks their kernels are matched instead: a rank waits in a collective until the "
+	"last one begins it",
     .fix = "what holds the late rank up: its own findings, its host, its CPU; see there",
     .ref = "vllm-project/vllm#52777 (150 to 165 us of skew, 72 to 77 ms a step); #5792; "
 	   "deepspeedai/DeepSpeed#3579",

@@ -152,6 +152,9 @@ u64 hb_rate(u64 n, u64 ns);
 /* Comm of a thread of the timeline, cleaned, into buf: "llm-worker-0 (4711)". */
 const char *hb_scene__thread_text(const struct hb_scene *s, u32 thread, char *buf, size_t size);
 const char *hb_scene__task_text(const struct hb_scene *s, const struct hb_task *t, char *buf, size_t size);
+/* A rank of a collective: "rank 1 (process 4711)", "device 2 of process 4711". */
+const char *hb_scene__rank_text(const struct hb_scene *s, const struct hb_coll_rank *r, char *buf,
+				size_t size);
 /* The innermost Python frame of a stack, else the innermost with a name: "poll (engine.py:12)"; "" none. */
 const char *hb_scene__frame_text(const struct hb_scene *s, u32 pid, u32 stack, char *buf, size_t size);
 

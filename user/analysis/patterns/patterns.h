@@ -83,7 +83,8 @@ const char *hb_rank__name(enum hb_rank r);
 	N(MODULE, "loads of device modules")                                                                 \
 	N(STREAM_FLAGS, "flags of streams")                                                                  \
 	N(SEQUENCE, "sequence numbers of collectives")                                                       \
-	N(RANK_DEVICES, "device records of every rank")                                                      \
+	N(RANK_DEVICES,                                                                                      \
+	  "device records of every rank (import their traces together: import RANK0.json RANK1.json)")       \
 	N(NET, "network transport counters")
 #define HB_NEED_NUMBER(name, text) HB_NEED_N_##name,
 enum { HB_NEEDS(HB_NEED_NUMBER) HB_NEED_COUNT };

@@ -138,6 +138,22 @@ const char *hb_scene__thread_text(const struct hb_scene *s, u32 thread, char *bu
 	return hb_scene__task_text(s, hb_scene__task(s, thread), buf, size);
 }
 
+const char *hb_scene__rank_text(const struct hb_scene *s, const struct hb_coll_rank *r, char *buf,
+				size_t size)
+{
+	const struct hb_device *v = s->dev ? hb_devices__at(s->dev, r->device) : NULL;
+	char key[32];
+	const char *rank;
+
+	snprintf(key, sizeof(key), "rank_of_%u", r->pid);
+	rank = hb_window__meta(s->w, key);
+	if (rank)
+		snprintf(buf, size, "rank %.8s (process %u)", rank, r->pid);
+	else
+		snprintf(buf, size, "device %u of process %u", v ? v->number : r->device, r->pid);
+	return hb_text__clean(buf);
+}
+
 const char *hb_scene__frame_text(const struct hb_scene *s, u32 pid, u32 stack, char *buf, size_t size)
 {
 	struct hb_stack st = stack ? hb_window__stack(s->w, pid, stack) : (struct hb_stack){0};
