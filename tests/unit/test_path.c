@@ -314,6 +314,54 @@ static void assert_busy_tiles(struct hb_host *x, u32 pid)
 	assert_int_equal(sum.busy + sum.idle + sum.unknown, b[n - 1].end - START);
 }
 
+static void py_end(struct host_rig *h, u64 at, u16 task, const char *func)
+{
+	struct hb_rec_py_call p = {.func = rig_loc(&h->r, func, "m.py", 0, HB_LANG_PYTHON)};
+
+	rig_put(&h->r, at, task, HB_TYPE_py_call, &p);
+}
+
+/* A worker (100) spins for its engine (200), its parent: no sleep, no system call tells so. */
+static void message_in_shared_memory(void **state)
+{
+	struct host_rig h = host_new("path-queue");
+	struct hb_proc child = {.pid = 100, .ppid = 200, .nspid = 100, .how = HB_HOW_PRESENT};
+	struct hb_window *w;
+	struct hb_host *x;
+	const struct hb_seg *s;
+	const u64 us = 1000;
+	u32 n;
+
+	hb_window_writer__proc(h.r.w, &child);
+	for (u64 i = 0; i < 20; i++) {
+		u64 t = i * 10 * MS;
+
+		py_end(&h, t + 390 * us, h.evictor, "SomeQueue.enqueue"); /* no such queue */
+		py_end(&h, t + 400 * us, h.server, "MessageQueue.enqueue");
+		py_end(&h, t + 450 * us, h.main, "MessageQueue.dequeue");
+		py_end(&h, t + 460 * us, h.main, "MessageQueue.dequeue"); /* lay there already */
+		CALL(&h, h.main, Q_H2D, t + 500 * us, t + 510 * us, .bytes = 64, .stream = 1);
+		CALL(&h, h.main, Q_D2H, t + 1100 * us, t + 1110 * us, .bytes = 64, .stream = 1);
+		py_end(&h, t + 1150 * us, h.main, "MessageQueue.enqueue"); /* its own */
+		CALL(&h, h.main, Q_STREAM_SYNC, t + 1200 * us, t + 9 * MS, .stream = 1);
+		py_end(&h, t + 9500 * us, h.main, "MessageQueue.dequeue"); /* put long ago */
+	}
+	w = host_open(&h);
+	x = host_build(w);
+	s = hb_path__segs(hb_host__path(x), 100, &n);
+	assert_true(n >= 6);
+	assert_tiles(s, n, AT(9 * MS), AT(199 * MS));
+	assert_int_equal(s[0].begin, AT(9 * MS));
+	assert_int_equal(s[0].end, AT(10 * MS + 400 * us));
+	assert_int_equal(s[0].kind, HB_SEG_RUN);
+	assert_int_equal(hb_timeline__thread(hb_host__timeline(x), s[0].thread)->task->tid, 200);
+	assert_int_equal(s[1].end, AT(10 * MS + 450 * us));
+	assert_int_equal(s[1].kind, HB_SEG_RUN);
+	assert_int_equal(hb_timeline__thread(hb_host__timeline(x), s[1].thread)->task->tid, 100);
+	hb_host__free(x);
+	rig_close(&h.r, w);
+}
+
 static void covered_once(void **state)
 {
 	for (seed = 1; seed <= 60; seed++) {
@@ -430,6 +478,7 @@ int main(void)
 	    cmocka_unit_test(contradictions),
 	    cmocka_unit_test(over_the_device),
 	    cmocka_unit_test(over_an_event),
+	    cmocka_unit_test(message_in_shared_memory),
 	    cmocka_unit_test(covered_once),
 	    cmocka_unit_test(slack_limits_the_gain),
 	    cmocka_unit_test(the_device_in_between),

@@ -37,14 +37,15 @@ static void fit(struct hb_segs *s)
 
 static int walk_series(struct hb_path *p, struct hb_path_row *r)
 {
+	const struct hb_ways ways = {.tl = p->tl, .wk = p->wk, .ops = p->ops, .queues = p->queues};
 	const struct hb_series *s = r->series;
 	int err = 0;
 
 	if (!s->n)
-		return hb_walk(p->tl, p->wk, p->ops, s->thread, hb_timeline__start(p->tl),
-			       hb_timeline__end(p->tl), &r->segs);
+		return hb_walk(&ways, s->thread, hb_timeline__start(p->tl), hb_timeline__end(p->tl),
+			       &r->segs);
 	for (u32 i = 0; i < s->n && !err; i++)
-		err = hb_walk(p->tl, p->wk, p->ops, s->thread, s->step[i].begin, s->step[i].end, &r->segs);
+		err = hb_walk(&ways, s->thread, s->step[i].begin, s->step[i].end, &r->segs);
 	return err;
 }
 
@@ -60,7 +61,8 @@ struct hb_path *hb_path__build(const struct hb_timeline *tl, const struct hb_wak
 		*p = (struct hb_path){.tl = tl, .wk = wk, .steps = steps, .busy = busy};
 		p->row = calloc(n + 1, sizeof(*p->row));
 		p->ops = d ? hb_walk_ops__new(tl, d) : NULL;
-		err = p->row && (p->ops || !d) ? 0 : -ENOMEM;
+		p->queues = hb_queues__build(tl, e);
+		err = p->row && p->queues && (p->ops || !d) ? 0 : -ENOMEM;
 	}
 	for (u32 i = 0; !err && i < n; i++) {
 		p->row[p->n].series = hb_steps__at(steps, i);
@@ -69,7 +71,9 @@ struct hb_path *hb_path__build(const struct hb_timeline *tl, const struct hb_wak
 	}
 	if (p) { /* what follows asks no more of it */
 		hb_walk_ops__free(p->ops);
+		hb_queues__free(p->queues);
 		p->ops = NULL;
+		p->queues = NULL;
 	}
 	if (err) {
 		hb_error__nomem(e, "critical paths");
@@ -155,10 +159,11 @@ void hb_path__sum(const struct hb_path *p, u32 pid, u64 begin, u64 end, u64 *sum
 int hb_path__walk(const struct hb_timeline *tl, const struct hb_wake *wk, u32 thread, u64 begin, u64 end,
 		  struct hb_seg **out)
 {
+	const struct hb_ways ways = {.tl = tl, .wk = wk};
 	struct hb_segs s = {0};
 
 	*out = NULL;
-	if (hb_walk(tl, wk, NULL, thread, begin, end, &s)) {
+	if (hb_walk(&ways, thread, begin, end, &s)) {
 		free(s.seg);
 		return -ENOMEM;
 	}

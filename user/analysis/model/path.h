@@ -4,10 +4,11 @@
  *
  * From the end of a step, on its dispatch thread: a running stretch is charged to the thread; a sleep that
  * another thread ended sends the walk to that thread at the waking time (its runnable part is charged to the
- * scheduler); a sleep that no thread ended is charged to what ended it; a wait for the device is charged to
- * the device: all of it, or, with device records, back over pieces of work to the launch that came too late,
- * where the walk goes on at who launched. It stops at the step's begin. So the segments of a step tile it:
- * their lengths sum to the step's.
+ * scheduler); a message that it spun for in shared memory sends it to who put it there (queue.h); a sleep
+ * that no thread ended is charged to what ended it; a wait for the device is charged to the device: all of
+ * it, or, with device records, back over pieces of work to the launch that came too late, where the walk goes
+ * on at who launched. It stops at the step's begin. So the segments of a step tile it: their lengths sum to
+ * the step's.
  */
 #ifndef HB_PATH_H
 #define HB_PATH_H
@@ -40,7 +41,7 @@ struct hb_seg {
 	u32 item;   /* index of the call (API, DEVICE), collection (GC) or sleep (the others but RUN); HB_NONE
 		     */
 	u32 via_thread, via; /* the sleep (thread, index) through which the walk came here; HB_NONE: on the
-			      * dispatch thread without a jump, or (via) over the device */
+			      * dispatch thread without a jump, or (via) over the device or a message */
 	u8 kind;	     /* enum hb_seg_kind */
 };
 

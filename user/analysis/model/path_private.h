@@ -4,6 +4,7 @@
 #define HB_PATH_PRIVATE_H
 
 #include "analysis/model/path.h"
+#include "analysis/model/queue.h"
 
 struct hb_segs {
 	struct hb_seg *seg;
@@ -16,6 +17,7 @@ struct hb_path {
 	const struct hb_steps *steps;
 	const struct hb_busy *busy;
 	struct hb_walk_ops *ops; /* NULL: no device records */
+	struct hb_queues *queues;
 	struct hb_path_row *row;
 	u32 n;
 };
@@ -42,8 +44,13 @@ void hb_walk_ops__free(struct hb_walk_ops *w);
 const struct hb_walk_op *hb_walk_ops__of(struct hb_walk_ops *w, u32 pid, u64 t, u32 *last);
 bool hb_walk_ops__oom(const struct hb_walk_ops *w); /* NULL: no */
 
-/* Appends the segments of one walk, in order of time. `ops` may be NULL. 0 or -ENOMEM. */
-int hb_walk(const struct hb_timeline *tl, const struct hb_wake *wk, struct hb_walk_ops *ops, u32 thread,
-	    u64 begin, u64 end, struct hb_segs *out);
+struct hb_ways { /* over which a walk goes from thread to thread */
+	const struct hb_timeline *tl;
+	const struct hb_wake *wk;
+	struct hb_walk_ops *ops;	/* NULL: none */
+	const struct hb_queues *queues; /* NULL: none */
+};
+/* Appends the segments of one walk, in order of time. 0 or -ENOMEM. */
+int hb_walk(const struct hb_ways *ways, u32 thread, u64 begin, u64 end, struct hb_segs *out);
 
 #endif

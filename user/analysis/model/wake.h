@@ -53,7 +53,7 @@ const struct hb_edge *hb_wake__edges(const struct hb_wake *wk, u32 thread, u32 *
 
 /* One number for what was slept on, equal at both ends of a socket and for all threads of a process that
  * sleep on one futex; 0 = no channel, or one that cannot be told apart (timers; futexes shared between
- * processes have one number per process; shared memory without sleeps leaves no trace at all). */
+ * processes have one number per process; of shared memory without sleeps: queue.h). */
 u64 hb_wake__channel(const struct hb_timeline *tl, u32 thread, const struct hb_tl_sleep *s);
 
 /* The thread at the other end of the socket that was slept on, as far as it ever slept there itself; HB_NONE.

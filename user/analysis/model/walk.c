@@ -13,6 +13,7 @@ struct walk {
 	const struct hb_timeline *tl;
 	const struct hb_wake *wk;
 	struct hb_walk_ops *ops;
+	const struct hb_queues *queues;
 	struct hb_segs *out;
 	u64 begin, t;
 	u32 thread;
@@ -97,11 +98,26 @@ static u64 later(u64 a, u64 b)
 	return a > b ? a : b;
 }
 
+/* It spun for a message until t: to whom put it there, when that was. */
+static int message(struct walk *x, const struct hb_message *m)
+{
+	int err;
+
+	if (++x->jumps > JUMPS_MAX)
+		return charge(x, x->begin, HB_SEG_UNKNOWN, HB_NONE, 0);
+	err = charge(x, m->put, HB_SEG_RUN, HB_NONE, 0);
+	x->via_thread = x->thread;
+	x->via = HB_NONE;
+	x->thread = m->from;
+	return err;
+}
+
 /* It ran up to t, outside of waits for the device. */
 static int run(struct walk *x, u32 call)
 {
 	const struct hb_tl_thread *t = hb_timeline__thread(x->tl, x->thread);
 	u64 from = last_end(x, HB_TL_SLEEP, hb_timeline__start(x->tl));
+	const struct hb_message *m;
 	u32 n, gc;
 
 	if (t->born >= x->t || x->t <= hb_timeline__start(x->tl))
@@ -115,6 +131,12 @@ static int run(struct walk *x, u32 call)
 		return charge(x, later(from, c->at.begin), HB_SEG_API, call, c->at.stack);
 	}
 	from = last_end(x, HB_TL_CALL, from);
+	m = x->queues ? hb_queues__last(x->queues, x->thread, x->t) : NULL;
+	if (m && m->taken > from) {
+		if (m->taken == x->t)
+			return message(x, m);
+		from = m->taken;
+	}
 	gc = hb_timeline__at(x->tl, x->thread, HB_TL_GC, x->t - 1);
 	if (gc != HB_NONE) {
 		const struct hb_tl_gc *g = &hb_timeline__gcs(x->tl, x->thread, &n)[gc];
@@ -241,12 +263,12 @@ static int one(struct walk *x)
 	return err;
 }
 
-int hb_walk(const struct hb_timeline *tl, const struct hb_wake *wk, struct hb_walk_ops *ops, u32 thread,
-	    u64 begin, u64 end, struct hb_segs *out)
+int hb_walk(const struct hb_ways *ways, u32 thread, u64 begin, u64 end, struct hb_segs *out)
 {
-	struct walk x = {.tl = tl,
-			 .wk = wk,
-			 .ops = ops,
+	struct walk x = {.tl = ways->tl,
+			 .wk = ways->wk,
+			 .ops = ways->ops,
+			 .queues = ways->queues,
 			 .out = out,
 			 .begin = begin,
 			 .t = end,
