@@ -280,7 +280,7 @@ int hb_walk(const struct hb_ways *ways, u32 thread, u64 begin, u64 end, struct h
 
 	while (!err && x.t > x.begin)
 		err = one(&x);
-	if (hb_walk_ops__oom(ops))
+	if (hb_walk_ops__oom(ways->ops))
 		err = -ENOMEM;
 	for (u32 a = first, b = out->n; a + 1 < b; a++, b--) {
 		struct hb_seg s = out->seg[a];
