@@ -15,6 +15,7 @@ struct plan {
 	u32 world;	  /* ranks that operators tell; 0: no operators */
 	u32 steps;	  /* 0: 90 */
 	bool only_first;  /* no records of rank 1's device */
+	bool strangers;	  /* each leaves its collective by itself: they are not of one group */
 	const char *name; /* of the grouped product */
 };
 
@@ -51,6 +52,10 @@ static void one_step(struct pat *p, const struct plan *x, u32 i, const u16 *task
 
 		if (r && x->only_first)
 			continue;
+		if (r && x->strangers) {
+			ahead = hb_hash64(i + 7) % (3 * MS);
+			end = begin[r] + 300 * US;
+		}
 		launch(p, Q_TIMED, at, 5 * US,
 		       (struct op){.begin = at + 100 * US + ahead,
 				   .length = x->gemm[r],
@@ -211,6 +216,32 @@ static void one_rank_alone_tells_nothing(void **state)
 	pat_end(&p);
 }
 
+static void replicas_are_no_ranks(void **state)
+{
+	struct plan x = {.experts = {2 * MS, 4 * MS}, .gemm = GEMM, .strangers = true};
+	struct pat p = made("ranks-strangers", &x);
+
+	assert_non_null(pat_not_checked(&p, "P34"));
+	assert_null(pat_get(&p, "P33"));
+	pat_end(&p);
+}
+
+/* What is left of communication without the waits (P33): 0.3 of 10 ms. */
+static void waiting_is_no_communication(void **state)
+{
+	struct plan x = {.late = 3 * MS, .experts = {2 * MS, 2 * MS}, .gemm = GEMM},
+		    y = {.transfer = 2 * MS, .experts = {2 * MS, 2 * MS}, .gemm = GEMM};
+	struct pat p = made("ranks-exposed", &x), q = made("ranks-exposed-2", &y);
+
+	pat_silent(&p, "P36");
+	assert_string_equal(pat_ruled_out(&p, "P36")->measure.param->key, "exposed_share");
+	pat_end(&p);
+	assert_non_null(pat_get(&q, "P36"));
+	assert_int_equal(pat_get(&q, "P36")->confidence, HB_CONFIDENCE_HIGH);
+	assert_int_equal(pat_get(&q, "P36")->device_ns, 90 * 2 * MS);
+	pat_end(&q);
+}
+
 /* ---- P46 ---- */
 
 /* 64 MiB between two: as many bytes over each link, which takes 149 us. */
@@ -292,6 +323,8 @@ int main(void)
 	    cmocka_unit_test(even_ranks_are_silent),
 	    cmocka_unit_test(one_rank_alone_tells_nothing),
 	    cmocka_unit_test(slow_transport),
+	    cmocka_unit_test(replicas_are_no_ranks),
+	    cmocka_unit_test(waiting_is_no_communication),
 	    cmocka_unit_test(transport_guards),
 	    cmocka_unit_test(a_library_on_tcp),
 	};
