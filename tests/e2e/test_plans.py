@@ -104,7 +104,10 @@ def test_a_plan_from_findings_to_the_second_window(hb, tmp_path, start):
     engine = Engine(start, tmp_path, **{"kv-evict-ms": 100})
     client = engine.load(25)
     time.sleep(1)
-    first, _ = hb.trace("-p", engine.pid, duration="4s")
+    table = os.path.join(hb.folder, "libc.tbl")
+    with open(table, "w", encoding="utf-8") as f:
+        f.write("# a remark\n\napi libc\n  libc.so*  getpid  event  runtime  entry\n")
+    first, _ = hb.trace("-p", engine.pid, "--probes", table, duration="4s")
     path = os.path.join(hb.folder, "e.plan")
     # Each finding on its own, however small; those that rest on samples on too few of them.
     result = hb.run("analyze", first, "--json", "--plan-out", path, "-t", "gate.samples=1000000", "-t", "p28.share=0.1%",
@@ -118,6 +121,7 @@ def test_a_plan_from_findings_to_the_second_window(hb, tmp_path, start):
     low = [r for r in plan["reasons"] if r["confidence"] == "low"]
     assert found and low and all(r["why"] and r["records"] for r in low), (found, plan)
     assert plan["record"]["frequency"] == "997" and 10 <= int(plan["record"]["duration"][:-1]) <= 60
+    assert plan["record"]["probe"] == ["api libc", "libc.so*  getpid  event  runtime  entry"] and "probes" not in plan["record"]
     receipt = hb.json(first)["receipt"]
     cost = {c["what"]: c for c in plan["cost"]}
     sample = next(h for h in receipt["hooks"] if h["hook"] == "sample")

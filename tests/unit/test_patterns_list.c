@@ -39,8 +39,7 @@ static void all_are_there(void **state)
 /* What no window can hold yet: nothing sets these. */
 #define NEVER                                                                                                \
 	(HB_NEED_ENGINE | HB_NEED_REQUEST | HB_NEED_CGROUP | HB_NEED_FAULT | HB_NEED_NUMA |                  \
-	 HB_NEED_PROPERTIES | HB_NEED_COUNTER | HB_NEED_STREAM_FLAGS | HB_NEED_SEQUENCE |                    \
-	 HB_NEED_NET)
+	 HB_NEED_PROPERTIES | HB_NEED_COUNTER | HB_NEED_STREAM_FLAGS | HB_NEED_SEQUENCE | HB_NEED_NET)
 
 /* One that has no detector must say what is missing, and one that has a detector must be able to run. */
 static void each_says_all_of_itself(void **state)

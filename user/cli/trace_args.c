@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/target_args.h"
@@ -435,6 +436,47 @@ int hb_cli_trace__option_fact(struct hb_trace_args *a, const char *name, const c
 	return hb_cli_trace__fact(a, key, text);
 }
 
+/* Where the next row of a table begins that says something, and its length; NULL at the end. */
+static const char *next_row(const char *s, size_t *n)
+{
+	for (; *s; s += *n + (s[*n] != 0)) {
+		s += strspn(s, " \t");
+		*n = strcspn(s, "\n");
+		if (*n && *s != '#')
+			return s;
+	}
+	return NULL;
+}
+
+/*
+ * The rows of a table, so that a plan of a further window can probe the same. A table of more rows than there
+ * is place for, or one that cannot be read (the session says so), leaves its name only.
+ */
+static int table_facts(struct hb_trace_args *a, const char *path)
+{
+	struct hb_error unread = {0};
+	struct hb_buf b = {0};
+	unsigned rows = 0;
+	const char *row;
+	char text[1024];
+	size_t n = 0;
+	int err = 0;
+
+	if (hb_file__read(path, HB_TRACE_ROWS * sizeof(text), "a probe table", &b, &unread))
+		return 0;
+	hb_buf__add(&b, "", 1);
+	for (row = b.oom ? "" : b.data; (row = next_row(row, &n)); row += n)
+		rows++;
+	row = rows && rows + a->n_rows <= HB_TRACE_ROWS ? b.data : "";
+	for (; !err && (row = next_row(row, &n)); row += n) {
+		snprintf(text, sizeof(text), "%.*s", (int)n, row);
+		err = hb_cli_trace__option_fact(a, "probe", text);
+		a->n_rows++;
+	}
+	hb_buf__free(&b);
+	return err;
+}
+
 int hb_cli_trace__given_facts(struct hb_trace_args *a)
 {
 	int err = 0;
@@ -445,6 +487,8 @@ int hb_cli_trace__given_facts(struct hb_trace_args *a)
 		if (!hb_cli_trace__is_handling(key) && hb_cli_trace__name(key))
 			err = hb_cli_trace__option_fact(a, hb_cli_trace__name(key),
 							a->given[i].arg ? a->given[i].arg : "");
+		if (!err && key == KEY_PROBES)
+			err = table_facts(a, a->given[i].arg);
 	}
 	return err;
 }

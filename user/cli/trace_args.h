@@ -11,7 +11,8 @@
 #define HB_TRACE_TABLES	  16
 #define HB_TRACE_PATTERNS 64
 #define HB_TRACE_GIVEN	  256
-#define HB_TRACE_FACTS	  (HB_TRACE_GIVEN + 8)
+#define HB_TRACE_ROWS	  128 /* of tables in files, that the window keeps */
+#define HB_TRACE_FACTS	  (HB_TRACE_GIVEN + HB_TRACE_ROWS + 8)
 
 struct hb_trace_args {
 	struct hb_session_opts o; /* points into the rest */
@@ -31,6 +32,7 @@ struct hb_trace_args {
 	struct hb_session_fact facts[HB_TRACE_FACTS]; /* for the window */
 	char *fact_text[2 * HB_TRACE_FACTS];	      /* what of them is ours to free */
 	unsigned n_facts, n_fact_texts;
+	unsigned n_rows; /* of tables, among the facts */
 	struct hb_error error;
 };
 

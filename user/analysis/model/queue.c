@@ -7,7 +7,8 @@
 #include "base/map.h"
 #include "base/text.h"
 
-/* Functions that put a message into shared memory, and that take one out; qualified names from Python 3.11 on. */
+/* Functions that put a message into shared memory, and that take one out; qualified names from Python 3.11
+ * on. */
 static const char *const puts_one[] = {"*MessageQueue.enqueue", "enqueue"};
 static const char *const takes_one[] = {"*MessageQueue.dequeue", "dequeue"};
 
@@ -63,11 +64,11 @@ static enum role role_of(struct hb_queues *q, u32 func, int *err)
 	if (fresh) {
 		l = hb_window__loc(w, func);
 		name = l ? hb_window__string(w, l->func) : "";
-		*slot = any(puts_one, sizeof(puts_one) / sizeof(*puts_one), name)	 ? PUTS
+		*slot = any(puts_one, sizeof(puts_one) / sizeof(*puts_one), name)      ? PUTS
 			: any(takes_one, sizeof(takes_one) / sizeof(*takes_one), name) ? TAKES
 										       : OTHER;
 	}
-	return (enum role)*slot;
+	return (enum role) * slot;
 }
 
 static int note(struct list *l, u64 at, u32 thread)
@@ -137,7 +138,8 @@ static bool related(const struct hb_queues *q, u32 a, u32 b)
 	return is_parent(q, x, y) || is_parent(q, y, x);
 }
 
-/* The last one put by a relative in time; puts [0, end) are not after the taking. NULL: it waited for none. */
+/* The last one put by a relative in time; puts [0, end) are not after the taking. NULL: it waited for none.
+ */
 static const struct event *match(const struct hb_queues *q, const struct event *taken, u32 end)
 {
 	for (u32 i = end; i-- > 0 && q->put.v[i].at + HB_QUEUE_WAIT_NS >= taken->at;)
@@ -169,7 +171,8 @@ static int add(struct hb_queues *q, const struct event *taken, const struct even
 
 static int match_all(struct hb_queues *q)
 {
-	u64 *last = calloc(hb_timeline__threads(q->tl) + 1, sizeof(*last)); /* [thread]: put it took last, + 1 */
+	u64 *last =
+	    calloc(hb_timeline__threads(q->tl) + 1, sizeof(*last)); /* [thread]: put it took last, + 1 */
 	int err = last ? 0 : -ENOMEM;
 	u32 end = 0;
 

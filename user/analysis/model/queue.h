@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Messages through queues in shared memory, as between an engine and its workers (vLLM's MessageQueue). Readers
- * spin, so that no sleep and no system call tells of a message. Where calls of the functions that put and take
- * them were recorded (trace --calls '*MessageQueue.enqueue' --calls '*MessageQueue.dequeue'), a message taken
- * is matched with the one put last before, by a parent or child of the taking process, when that was no longer
- * than a millisecond ago: then the reader was waiting for it. Older ones lay there already, and held nobody up.
+ * Messages through queues in shared memory, as between an engine and its workers (vLLM's MessageQueue).
+ * Readers spin, so that no sleep and no system call tells of a message. Where calls of the functions that put
+ * and take them were recorded (trace --calls '*MessageQueue.enqueue' --calls '*MessageQueue.dequeue'), a
+ * message taken is matched with the one put last before, by a parent or child of the taking process, when
+ * that was no longer than a millisecond ago: then the reader was waiting for it. Older ones lay there
+ * already, and held nobody up.
  *
  * A guess of medium confidence: a process with several children may have waited for another of them, that put
  * its message a little earlier.
