@@ -154,6 +154,44 @@ static void clocks_differ(void **state)
 	pat_end(&q);
 }
 
+/* ns of the path of process 100's steps that are the other rank's, by the host; all of it in *all. */
+static u64 path_of_other(const struct pat *p, u64 *all)
+{
+	const struct hb_timeline *tl = hb_host__timeline(p->host);
+	u32 n;
+	const struct hb_seg *g = hb_path__segs(hb_host__path(p->host), 100, &n);
+	u64 sum = 0;
+
+	*all = 0;
+	for (u32 i = 0; i < n; i++) {
+		*all += g[i].end - g[i].begin;
+		if (hb_timeline__thread(tl, g[i].thread)->pid == 300 && g[i].kind != HB_SEG_DEVICE)
+			sum += g[i].end - g[i].begin;
+	}
+	return sum;
+}
+
+/* From a wait in a collective the critical path goes on at the rank that came last, and still tiles the
+ * steps. */
+static void the_path_leads_to_the_late_rank(void **state)
+{
+	struct plan x = {.late = MS, .experts = EVEN, .gemm = GEMM}, y = {.experts = EVEN, .gemm = GEMM},
+		    z = {.late = MS, .experts = EVEN, .gemm = GEMM, .clock = 700 * US};
+	struct pat p = made("path-late", &x), q = made("path-even", &y), r = made("path-clock", &z);
+	const struct hb_series *s = hb_steps__of_pid(hb_host__steps(p.host), 100);
+	u64 all, other = path_of_other(&p, &all);
+
+	assert_int_equal(all, s->sum);
+	/* Each step, of 10 ms, the late rank is on the host for 4.57 ms from its last wait to its first
+	 * launch. */
+	assert_true(other > (u64)s->n * 4500 * US && other < (u64)s->n * 4600 * US);
+	pat_end(&p);
+	assert_int_equal(path_of_other(&q, &all), 0);
+	pat_end(&q);
+	assert_int_equal(path_of_other(&r, &all), 0); /* of other clocks nothing follows */
+	pat_end(&r);
+}
+
 /* ---- P34 ---- */
 
 static void experts_are_uneven(void **state)
@@ -318,6 +356,7 @@ int main(void)
 	    cmocka_unit_test(a_rank_comes_late),
 	    cmocka_unit_test(they_take_turns),
 	    cmocka_unit_test(clocks_differ),
+	    cmocka_unit_test(the_path_leads_to_the_late_rank),
 	    cmocka_unit_test(experts_are_uneven),
 	    cmocka_unit_test(attention_is_uneven),
 	    cmocka_unit_test(even_ranks_are_silent),

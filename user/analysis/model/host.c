@@ -97,9 +97,9 @@ int hb_host__finish(struct hb_host *h, const struct hb_devices *d, struct hb_err
 		return hb_error__nomem(e, "device states");
 	if (hb_busy__infer(h->busy, h->steps, e))
 		return -ENOMEM;
-	h->path = hb_path__build(h->tl, h->wk, h->steps, h->busy, d, e);
-	h->coll = h->path ? hb_collectives__build(h->tl, d, e) : NULL;
-	return h->coll ? 0 : -ENOMEM;
+	h->coll = hb_collectives__build(h->tl, d, e);
+	h->path = h->coll ? hb_path__build(h->tl, h->wk, h->steps, h->busy, d, h->coll, e) : NULL;
+	return h->path ? 0 : -ENOMEM;
 }
 
 struct hb_host *hb_host__build(struct hb_window *w, const struct hb_devices *d, struct hb_error *e)

@@ -51,7 +51,8 @@ static int walk_series(struct hb_path *p, struct hb_path_row *r)
 
 struct hb_path *hb_path__build(const struct hb_timeline *tl, const struct hb_wake *wk,
 			       const struct hb_steps *steps, const struct hb_busy *busy,
-			       const struct hb_devices *d, struct hb_error *e)
+			       const struct hb_devices *d, const struct hb_collectives *coll,
+			       struct hb_error *e)
 {
 	struct hb_path *p = calloc(1, sizeof(*p));
 	u32 n = hb_steps__series(steps);
@@ -60,7 +61,7 @@ struct hb_path *hb_path__build(const struct hb_timeline *tl, const struct hb_wak
 	if (p) {
 		*p = (struct hb_path){.tl = tl, .wk = wk, .steps = steps, .busy = busy};
 		p->row = calloc(n + 1, sizeof(*p->row));
-		p->ops = d ? hb_walk_ops__new(tl, d) : NULL;
+		p->ops = d ? hb_walk_ops__new(tl, d, coll) : NULL;
 		p->queues = hb_queues__build(tl, e);
 		err = p->row && p->queues && (p->ops || !d) ? 0 : -ENOMEM;
 	}

@@ -14,6 +14,7 @@
 #define HB_PATH_H
 
 #include "analysis/model/busy.h"
+#include "analysis/model/collective.h"
 #include "analysis/model/device.h"
 #include "analysis/model/wake.h"
 
@@ -47,12 +48,14 @@ struct hb_seg {
 
 struct hb_path;
 
-/* Walks all steps of all series; with devices (NULL: none) through their work. Where a process has none its
- * dispatch thread is walked over the whole window, as one stretch. NULL with the error set: out of memory.
- * All parts must live as long. */
+/* Walks all steps of all series; with devices (NULL: none) through their work, and from a collective that
+ * waited to the rank that came last (`coll` NULL: none). Where a process has none its dispatch thread is
+ * walked over the whole window, as one stretch. NULL with the error set: out of memory. All parts must live
+ * as long. */
 struct hb_path *hb_path__build(const struct hb_timeline *tl, const struct hb_wake *wk,
 			       const struct hb_steps *steps, const struct hb_busy *busy,
-			       const struct hb_devices *d, struct hb_error *e);
+			       const struct hb_devices *d, const struct hb_collectives *coll,
+			       struct hb_error *e);
 void hb_path__free(struct hb_path *p); /* NULL is fine */
 u64 hb_path__memory(const struct hb_path *p);
 

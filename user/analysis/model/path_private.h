@@ -36,12 +36,18 @@ struct hb_walk_op { /* a piece of work on a device */
 	u32 device, stream;  /* numbers as profilers count them */
 };
 struct hb_walk_ops;
-struct hb_walk_ops *hb_walk_ops__new(const struct hb_timeline *tl,
-				     const struct hb_devices *d); /* NULL: out of memory */
+/* `coll` may be NULL. NULL: out of memory. */
+struct hb_walk_ops *hb_walk_ops__new(const struct hb_timeline *tl, const struct hb_devices *d,
+				     const struct hb_collectives *coll);
 void hb_walk_ops__free(struct hb_walk_ops *w);
 /* The work of a process, by end, and the last piece that ended by t; NULL, HB_NONE when there is none. It is
  * put together when it is asked for first: out of memory is told by oom(). */
 const struct hb_walk_op *hb_walk_ops__of(struct hb_walk_ops *w, u32 pid, u64 t, u32 *last);
+/* The piece of the rank that came last to a collective which *pid's piece is of and waited in: its place in
+ * the work of its process, whose pid is then in *pid. NULL: it is none, did not wait, or the clocks of the
+ * two differ. */
+const struct hb_walk_op *hb_walk_ops__late(struct hb_walk_ops *w, u32 *pid, const struct hb_walk_op *o,
+					   u32 *at);
 bool hb_walk_ops__oom(const struct hb_walk_ops *w); /* NULL: no */
 
 struct hb_ways { /* over which a walk goes from thread to thread */

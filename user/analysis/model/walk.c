@@ -208,14 +208,23 @@ static u32 followed(const struct hb_walk_op *op, const struct hb_walk_op *o)
 
 /* From one piece of work to what it followed, or, when that was done before it was launched, to the launch.
  * There the walk is on the host again. */
-static int through_device(struct walk *x, const struct hb_walk_op *op, u32 at, u32 call, u32 stack)
+static int through_device(struct walk *x, u32 pid, const struct hb_walk_op *op, u32 at, u32 call, u32 stack)
 {
 	int err = charge(x, op[at].end, HB_SEG_DEVICE, call, stack);
 
 	while (!err && x->t > x->begin) {
-		const struct hb_walk_op *o = &op[at];
-		u32 before = followed(op, o);
+		const struct hb_walk_op *o = &op[at], *late;
+		u32 before = followed(op, o), there, whose = pid;
 
+		/* A collective that waited: on with what held the last rank up. */
+		late = hb_walk_ops__late(x->ops, &whose, o, &there);
+		if (late && late[there].begin < x->t) {
+			err = charge(x, late[there].begin, HB_SEG_DEVICE, call, stack);
+			op = late;
+			at = there;
+			pid = whose;
+			continue;
+		}
 		err = charge(x, o->begin, HB_SEG_DEVICE, call, stack);
 		if (before != HB_NONE && before < at &&
 		    (o->thread == HB_NONE || op[before].end >= o->given)) {
@@ -243,7 +252,7 @@ static int device(struct walk *x, u32 call, const struct hb_tl_call *c)
 
 	if (!op || op[last].end <= c->at.begin || ++x->jumps > JUMPS_MAX)
 		return charge(x, c->at.begin, HB_SEG_DEVICE, call, c->at.stack);
-	return through_device(x, op, last, call, c->at.stack);
+	return through_device(x, pid, op, last, call, c->at.stack);
 }
 
 static int one(struct walk *x)

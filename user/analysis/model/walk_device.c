@@ -6,6 +6,7 @@
 
 #include "analysis/model/order.h"
 #include "analysis/model/path_private.h"
+#include "base/map.h"
 
 struct process {
 	u32 pid;
@@ -15,8 +16,18 @@ struct process {
 	bool made;
 };
 
+/* Clocks that differ by more: from one's times nothing follows for the other's. */
+#define CLOCKS_NS 50000
+
+struct arrival {	/* of the rank that came last to a collective */
+	u32 device, op; /* indices */
+};
+
 struct hb_walk_ops {
 	const struct hb_timeline *tl;
+	struct hb_map *late; /* piece that waited in a collective -> arrival + 1 */
+	struct arrival *arrival;
+	u32 n_arrivals;
 	const struct hb_devices *d;
 	struct process *process;
 	u32 n;
@@ -228,7 +239,81 @@ static int make(const struct hb_walk_ops *w, struct process *p)
 	return err ? err : link_events(p, w->tl);
 }
 
-struct hb_walk_ops *hb_walk_ops__new(const struct hb_timeline *tl, const struct hb_devices *d)
+/* ---- ranks ---- */
+
+static u64 key_of(u32 pid, u64 begin, u64 end)
+{
+	return hb_hash64(hb_hash64(begin) ^ hb_hash64(end + pid));
+}
+
+static int add_arrival(struct hb_walk_ops *w, const struct hb_collectives *coll,
+		       const struct hb_coll_group *g, u32 i)
+{
+	const struct hb_coll_rank *late = &g->rank[g->coll[i].late];
+	int err = 0;
+
+	w->arrival[w->n_arrivals++] =
+	    (struct arrival){late->device, hb_coll__op(coll, g, i, g->coll[i].late)};
+	for (u32 r = 0; r < g->n_ranks && !err; r++) {
+		const struct hb_device *v = hb_devices__at(w->d, g->rank[r].device);
+		const struct hb_device_op *o = &v->op[hb_coll__op(coll, g, i, r)];
+
+		if (r != g->coll[i].late && llabs(g->rank[r].offset - late->offset) <= CLOCKS_NS)
+			err = hb_map__put(w->late, key_of(v->pid, o->begin, o->end), w->n_arrivals);
+	}
+	return err;
+}
+
+static int add_arrivals(struct hb_walk_ops *w, const struct hb_collectives *coll)
+{
+	u32 n = 0;
+	int err = 0;
+
+	for (u32 k = 0; coll && k < hb_collectives__groups(coll); k++)
+		if (hb_collectives__at(coll, k)->source == HB_COLL_DEVICE)
+			n += hb_collectives__at(coll, k)->n;
+	if (!n)
+		return 0;
+	w->late = hb_map__new();
+	w->arrival = malloc(n * sizeof(*w->arrival));
+	err = w->late && w->arrival ? 0 : -ENOMEM;
+	for (u32 k = 0; k < hb_collectives__groups(coll) && !err; k++) {
+		const struct hb_coll_group *g = hb_collectives__at(coll, k);
+
+		for (u32 i = 0; g->source == HB_COLL_DEVICE && i < g->n && !err; i++)
+			err = add_arrival(w, coll, g, i);
+	}
+	return err;
+}
+
+const struct hb_walk_op *hb_walk_ops__late(struct hb_walk_ops *w, u32 *pid, const struct hb_walk_op *o,
+					   u32 *at)
+{
+	const struct hb_device_op *late;
+	const struct hb_device *v;
+	const struct hb_walk_op *op;
+	u64 i;
+
+	if (!w->late || !hb_map__get(w->late, key_of(*pid, o->begin, o->end), &i))
+		return NULL;
+	v = hb_devices__at(w->d, w->arrival[i - 1].device);
+	late = &v->op[w->arrival[i - 1].op];
+	op = hb_walk_ops__of(w, v->pid, late->end, at);
+	while (op && (op[*at].begin != late->begin || op[*at].device != v->number)) {
+		if (!*at || op[*at].end != late->end)
+			return NULL;
+		--*at;
+	}
+	if (!op || op[*at].end != late->end || late->begin <= o->begin)
+		return NULL;
+	*pid = v->pid;
+	return op;
+}
+
+/* ---- all of it ---- */
+
+struct hb_walk_ops *hb_walk_ops__new(const struct hb_timeline *tl, const struct hb_devices *d,
+				     const struct hb_collectives *coll)
 {
 	struct hb_walk_ops *w = calloc(1, sizeof(*w));
 
@@ -237,8 +322,8 @@ struct hb_walk_ops *hb_walk_ops__new(const struct hb_timeline *tl, const struct 
 	w->tl = tl;
 	w->d = d;
 	w->process = calloc(hb_devices__count(d) + 1, sizeof(*w->process));
-	if (!w->process) {
-		free(w);
+	if (!w->process || add_arrivals(w, coll)) {
+		hb_walk_ops__free(w);
 		return NULL;
 	}
 	for (u32 i = 0; i < hb_devices__count(d); i++) {
@@ -258,6 +343,8 @@ void hb_walk_ops__free(struct hb_walk_ops *w)
 	for (u32 i = 0; w->process && i < w->n; i++)
 		free(w->process[i].op);
 	free(w->process);
+	hb_map__free(w->late);
+	free(w->arrival);
 	free(w);
 }
 
