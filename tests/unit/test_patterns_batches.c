@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Prefills that hold up decoding requests: what steps hold is told by annotations, or by fields. */
+/* Prefills that hold up decoding requests: what steps hold is told by annotations, or by fields. And images
+ * that are prepared in a row. */
 #include "patterns_rig.h"
 
 struct step {
@@ -116,6 +117,52 @@ static void by_fields(void **state)
 	pat_end(&p);
 }
 
+/* ---- P20 ---- */
+
+enum { ST_IMAGE = 51 };
+
+/* Each step leaves the device idle for 4 of 10 ms. The server prepares images for `part` of each 10 ms. */
+static struct pat images(const char *name, const char *file, u64 part, u64 idle)
+{
+	struct pat p = pat_new(name);
+
+	pat_stack(&p, 200, ST_IMAGE, file, "preprocess", "resize", NULL);
+	for (u64 i = 0; i < STEPS; i++) {
+		PCALL(&p, p.h.main, Q_LAUNCH, i * STEP + idle, i * STEP + idle, .gx = 8, .handle = 7);
+		PCALL(&p, p.h.main, Q_STREAM_SYNC, i * STEP + idle + 100 * US, (i + 1) * STEP,
+		      .flags = HB_AFLAG_RET, .stack = ST_DECODE);
+		for (u64 t = 0; t < part; t += MS)
+			pat_sample(&p, p.h.server, i * STEP + t + MS / 2, MS, ST_IMAGE, HB_SYSNO_NONE);
+	}
+	pat_run(&p);
+	return p;
+}
+
+#define PROCESSOR "/usr/lib/python3/site-packages/transformers/models/qwen2_vl/image_processing_qwen2_vl.py"
+
+static void images_in_a_row(void **state)
+{
+	struct pat p = images("images", PROCESSOR, 9 * MS, 4 * MS),
+		   q = images("images-few", PROCESSOR, 5 * MS, 4 * MS),
+		   r = images("images-hidden", PROCESSOR, 9 * MS, MS),
+		   s = images("images-other", "/srv/engine/http.py", 9 * MS, 4 * MS);
+	const struct hb_finding *x = pat_get(&p, "P20");
+
+	assert_non_null(x);
+	assert_int_equal(x->proc->pid, 200);
+	assert_non_null(strstr(x->what, "kv-server (200) prepares images or audio for 90 % of the time"));
+	assert_true(x->exposed_likely > 380 * MS && x->exposed_likely <= 400 * MS);
+	pat_silent(&q, "P20");
+	assert_string_equal(pat_ruled_out(&q, "P20")->measure.param->key, "busy");
+	pat_silent(&r, "P20");
+	assert_string_equal(pat_ruled_out(&r, "P20")->measure.param->key, "idle");
+	pat_silent(&s, "P20");
+	pat_end(&p);
+	pat_end(&q);
+	pat_end(&r);
+	pat_end(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -123,6 +170,7 @@ int main(void)
 	    cmocka_unit_test(no_interference),
 	    cmocka_unit_test(what_steps_hold_is_not_told),
 	    cmocka_unit_test(by_fields),
+	    cmocka_unit_test(images_in_a_row),
 	};
 
 	return cmocka_run_group_tests_name("patterns: what steps hold", tests, NULL, NULL);

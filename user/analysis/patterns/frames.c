@@ -32,7 +32,7 @@ static bool matches(struct memo *m, u32 stack)
 
 /* Outermost calls of such functions: what they call is inside. */
 static int by_calls(const struct hb_scene *s, u32 t, const struct hb_frame_rule *rule, struct hb_frames *sum,
-		    struct hb_draft *d)
+		    int (*visit)(void *ctx, const struct hb_case *c), void *ctx)
 {
 	u32 n;
 	const struct hb_tl_pycall *c = hb_timeline__pycalls(s->tl, t, &n);
@@ -55,14 +55,14 @@ static int by_calls(const struct hb_scene *s, u32 t, const struct hb_frame_rule 
 			longest = dur;
 			sum->stack = c[i].at.stack;
 		}
-		if (d)
-			err = hb_draft__add(d, &k);
+		if (visit)
+			err = visit(ctx, &k);
 	}
 	return err;
 }
 
 static int by_samples(const struct hb_scene *s, u32 t, const struct hb_frame_rule *rule,
-		      struct hb_frames *sum, struct hb_draft *d)
+		      struct hb_frames *sum, int (*visit)(void *ctx, const struct hb_case *c), void *ctx)
 {
 	u32 n;
 	const struct hb_tl_sample *v = hb_timeline__samples(s->tl, t, &n);
@@ -83,19 +83,30 @@ static int by_samples(const struct hb_scene *s, u32 t, const struct hb_frame_rul
 			sum->likely += v[i].weight;
 		if (!sum->stack)
 			sum->stack = v[i].at.stack;
-		if (d)
-			err = hb_draft__add(d, &k);
+		if (visit)
+			err = visit(ctx, &k);
 	}
 	hb_map__free(m.map);
 	return m.oom ? -ENOMEM : err;
 }
 
+int hb_frames__visit(const struct hb_scene *s, u32 thread, const struct hb_frame_rule *rule,
+		     struct hb_frames *sum, int (*visit)(void *ctx, const struct hb_case *c), void *ctx)
+{
+	int err = by_calls(s, thread, rule, sum, visit, ctx);
+
+	return err || sum->n ? err : by_samples(s, thread, rule, sum, visit, ctx);
+}
+
+static int add(void *ctx, const struct hb_case *c)
+{
+	return hb_draft__add(ctx, c);
+}
+
 int hb_frames__each(const struct hb_scene *s, u32 thread, const struct hb_frame_rule *rule,
 		    struct hb_frames *sum, struct hb_draft *d)
 {
-	int err = by_calls(s, thread, rule, sum, d);
-
-	return err || sum->n ? err : by_samples(s, thread, rule, sum, d);
+	return hb_frames__visit(s, thread, rule, sum, d ? add : NULL, d);
 }
 
 int hb_frames__look(struct hb_look *l, const struct hb_frame_rule *rule, u32 share, u32 exposed,

@@ -13,7 +13,11 @@ struct hb_frames {
 	u32 stack; /* one of them: of the longest call, or of the first sample; 0 none */
 };
 
-/* Of one thread: sums, or with `d` cases. 0 or -ENOMEM. */
+/* Of one thread: sums, and each call (or CPU sample, with a weight) to `visit`, which may be NULL. An error
+ * of it ends it. */
+int hb_frames__visit(const struct hb_scene *s, u32 thread, const struct hb_frame_rule *rule,
+		     struct hb_frames *sum, int (*visit)(void *ctx, const struct hb_case *c), void *ctx);
+/* The same: with `d` each as a case. 0 or -ENOMEM. */
 int hb_frames__each(const struct hb_scene *s, u32 thread, const struct hb_frame_rule *rule,
 		    struct hb_frames *sum, struct hb_draft *d);
 
