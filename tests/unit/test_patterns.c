@@ -455,7 +455,9 @@ static void nothing_planted(void **state)
 	}
 	assert_int_equal(listed, all);
 	n = pat_not_checked(&p, "P32");
-	assert_string_equal(n->text, "needs placement of memory and CPUs by NUMA node");
+	assert_string_equal(n->text,
+			    "needs placement of memory and CPUs by NUMA node (no window holds it yet; "
+			    "numastat -p PID tells)");
 	assert_int_equal(n->needs, HB_NEED_NUMA);
 	n = pat_not_checked(&p, "P30");
 	assert_string_equal(n->text, "needs scheduler events");

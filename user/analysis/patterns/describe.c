@@ -73,7 +73,7 @@ static void needs(const struct hb_pattern *p, FILE *out)
 		fprintf(out, "%s%s", sep, hb_need__text(n));
 		sep = ", ";
 	}
-	fprintf(out, "%s\n", p->detect ? "" : " (no window holds this yet: it is reported as not checked)");
+	fprintf(out, "%s\n", p->detect ? "" : ": it is reported as not checked");
 }
 
 static void one(const struct hb_pattern *p, FILE *out)

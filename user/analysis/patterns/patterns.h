@@ -71,21 +71,22 @@ const char *hb_rank__name(enum hb_rank r);
 	N(SYSCALL, "every system call (trace --syscalls all)")                                               \
 	N(STEP, "engine steps")                                                                              \
 	N(FIELD, "engine fields (trace --field)")                                                            \
-	N(ENGINE, "engine metrics")                                                                          \
-	N(REQUEST, "requests")                                                                               \
+	N(ENGINE, "engine metrics (no window holds them yet; the engine's /metrics tell)")                   \
+	N(REQUEST, "requests (no window holds them yet)")                                                    \
 	N(CGROUP, "cgroup CPU limits and throttling")                                                        \
 	N(FAULT, "page faults")                                                                              \
-	N(NUMA, "placement of memory and CPUs by NUMA node")                                                 \
-	N(PROPERTIES, "device properties (SMs, registers, clocks)")                                          \
-	N(COUNTER, "device clocks and power over time")                                                      \
+	N(NUMA, "placement of memory and CPUs by NUMA node (no window holds it yet; numastat -p PID tells)") \
+	N(PROPERTIES, "device properties (multiprocessors, registers, clocks; imported traces have them)")   \
+	N(COUNTER, "device clocks and power over time (no window holds them yet; nvidia-smi dmon tells)")    \
 	N(RANKS, "collectives of several ranks that match")                                                  \
-	N(SHAPES, "shapes of the kernels' operands")                                                         \
+	N(SHAPES,                                                                                            \
+	  "shapes of the kernels' operands and peaks (docs/roofline.md: record_shapes, --model, --gpu)")     \
 	N(MODULE, "loads of device modules")                                                                 \
 	N(STREAM_FLAGS, "flags of streams")                                                                  \
 	N(SEQUENCE, "sequence numbers of collectives")                                                       \
 	N(RANK_DEVICES,                                                                                      \
 	  "device records of every rank (import their traces together: import RANK0.json RANK1.json)")       \
-	N(NET, "network transport counters")
+	N(NET, "network transport counters (no window holds them yet)")
 #define HB_NEED_NUMBER(name, text) HB_NEED_N_##name,
 enum { HB_NEEDS(HB_NEED_NUMBER) HB_NEED_COUNT };
 #define HB_NEED_BIT(name, text) HB_NEED_##name = 1ULL << HB_NEED_N_##name,
