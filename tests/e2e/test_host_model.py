@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """Steps of a live engine (simulated accelerator), without device records: as many and as long as the engine's own log says."""
 import json
+import threading
+import time
 
 from lib.engine import answered
 from lib.tool import OK
@@ -35,3 +37,26 @@ def test_steps_are_the_engines_own(hb, engine):
         assert abs(steps[pid]["count"] - (len(ends) - 1)) <= 2
         true = middle([b - a for a, b in zip(ends, ends[1:])])
         assert abs(steps[pid]["p50_ns"] - true) <= 0.05 * true, (steps[pid], true)
+
+
+def test_few_requests_are_no_load(hb, engine):
+    """A client on this machine, not traced, asks now and then: nobody is to blame for the time between, least of all the client."""
+    e = engine(workers=1)
+    over = threading.Event()
+
+    def ask():
+        while not over.is_set():
+            e.one()
+            time.sleep(0.4)
+
+    client = threading.Thread(target=ask)
+    client.start()
+    try:
+        path, _ = hb.trace("-p", e.pid, duration="4s")
+    finally:
+        over.set()
+        client.join()
+    result = json.loads(hb.run("analyze", path, "--json", code=OK).out)
+    assert result["verdict"]["kind"] == "no load" and "from outside" in result["verdict"]["text"], result["verdict"]
+    assert not {f["id"] for f in result["findings"]} - {"P30"}, result["findings"]
+    assert sum(f["share"] for f in result["findings"]) < 0.1, result["findings"]

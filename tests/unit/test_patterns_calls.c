@@ -52,6 +52,46 @@ static void answers_of_another_process(void **state)
 	pat_end(&r);
 }
 
+/* main waits until somebody who is not traced (900) sends something. */
+static void from_outside(struct pat *p, u8 chan)
+{
+	pat_stack(p, 100, ST_ASK, "/srv/engine/core.py", "run", "poll", NULL);
+	pat_steps(p);
+	for (u64 t = 0; t < STEPS * STEP; t += STEP)
+		PSLEEP(p, p->h.main, t + MS, t + 3900 * US, t + 3910 * US, 900, .chankind = chan, .chan = 11,
+		       .sysno = chan == HB_CHAN_EPOLL ? 232 : SYS_RECV, .wsys = SYS_SENDTO,
+		       .wctx = HB_WCTX_OWN_SEND, .stack = ST_ASK);
+	pat_run(p);
+}
+
+/* Whoever sends into an event loop may be a client: its time is no call's, and no idle time is anybody's
+ * fault. */
+static void a_client_is_no_service(void **state)
+{
+	struct pat p = pat_new("outside-epoll"), q = pat_new("outside-unix");
+	struct hb_ivs outside = {0};
+	const struct hb_finding *x;
+
+	from_outside(&p, HB_CHAN_EPOLL);
+	assert_null(pat_get(&p, "P13"));
+	assert_null(hb_findings__at(p.f, 0));
+	hb_path__outside(hb_host__path(p.host), 100, &outside);
+	assert_false(outside.oom);
+	assert_int_equal(outside.n, STEPS - 1); /* the first is before the first step */
+	assert_int_equal(hb_ivs__length(&outside), (STEPS - 1) * 2900 * US);
+	hb_ivs__free(&outside);
+	pat_end(&p);
+	from_outside(
+	    &q, HB_CHAN_UNIX); /* one socket, one peer: likely a service, and that is all that is known */
+	x = pat_get(&q, "P13");
+	assert_non_null(x);
+	assert_int_equal(x->confidence, HB_CONFIDENCE_LOW);
+	hb_path__outside(hb_host__path(q.host), 100, &outside);
+	assert_int_equal(outside.n, 0);
+	hb_ivs__free(&outside);
+	pat_end(&q);
+}
+
 /* ---- P02, P04 ---- */
 
 enum { ST_TOLIST = 33 };
@@ -598,6 +638,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(answers_of_another_process),
+	    cmocka_unit_test(a_client_is_no_service),
 	    cmocka_unit_test(read_back_in_the_middle),
 	    cmocka_unit_test(waits_in_the_middle),
 	    cmocka_unit_test(copies_that_block),

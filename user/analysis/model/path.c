@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/model/decode.h"
+
 const char *hb_seg__name(enum hb_seg_kind k)
 {
 	static const char *const names[HB_SEG_KINDS] = {
@@ -155,6 +157,50 @@ void hb_path__sum(const struct hb_path *p, u32 pid, u64 begin, u64 end, u64 *sum
 	memset(sum, 0, HB_SEG_KINDS * sizeof(*sum));
 	for (u32 i = first; i < first + n; i++)
 		sum[s[i].kind] += hb_overlap(s[i].begin, s[i].end, begin, end);
+}
+
+static bool topmost(const struct hb_window *w, u32 pid)
+{
+	u32 n, parent = 0;
+	const struct hb_proc *p = hb_window__procs(w, &n);
+
+	for (u32 i = 0; i < n; i++)
+		if (p[i].pid == pid)
+			parent = p[i].ppid;
+	for (u32 i = 0; i < n; i++)
+		if (p[i].pid == parent)
+			return false;
+	return true;
+}
+
+/* An event loop, or a server's wait for a connection: what comes may be anything, a request before all. */
+static bool awaits_anything(const struct hb_tl_sleep *s)
+{
+	char name[24];
+	const char *call = hb_decode__syscall(s->sysno, name, sizeof(name));
+
+	return s->chankind == HB_CHAN_EPOLL || (call && strncmp(call, "accept", 6) == 0);
+}
+
+void hb_path__outside(const struct hb_path *p, u32 pid, struct hb_ivs *out)
+{
+	const struct hb_window *w = hb_timeline__window(p->tl);
+	u32 n, sleeps, last = 0;
+	const struct hb_seg *g = hb_path__segs(p, pid, &n);
+	bool top = false;
+
+	for (u32 i = 0; i < n; i++) {
+		u32 of = hb_timeline__thread(p->tl, g[i].thread)->pid;
+
+		if ((g[i].kind != HB_SEG_NET && g[i].kind != HB_SEG_OTHER) || g[i].item == HB_NONE)
+			continue;
+		if (of != last)
+			top = topmost(w, of);
+		last = of;
+		if (top && awaits_anything(&hb_timeline__sleeps(p->tl, g[i].thread, &sleeps)[g[i].item]))
+			hb_ivs__add(out, g[i].begin, g[i].end);
+	}
+	hb_ivs__join(out);
 }
 
 int hb_path__walk(const struct hb_timeline *tl, const struct hb_wake *wk, u32 thread, u64 begin, u64 end,

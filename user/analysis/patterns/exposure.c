@@ -47,6 +47,28 @@ static void idle_of(const struct hb_scene *s, u32 pid, struct hb_sets *out)
 	hb_sets__join(out);
 }
 
+static void take_off(struct hb_ivs *s, const struct hb_ivs *off)
+{
+	struct hb_ivs left = {.oom = s->oom};
+
+	hb_ivs__minus(s, off, &left);
+	hb_ivs__free(s);
+	*s = left;
+}
+
+/* While all that is traced waits for data from outside nobody here exposes anything: there may be no request.
+ */
+static void leave_out(const struct hb_scene *s, u32 pid, struct hb_sets *idle)
+{
+	struct hb_ivs outside = {0};
+
+	hb_path__outside(s->path, pid, &outside);
+	take_off(&idle->sure, &outside);
+	take_off(&idle->likely, &outside);
+	idle->maybe.oom |= outside.oom;
+	hb_ivs__free(&outside);
+}
+
 static void add_all(const struct hb_ivs *from, struct hb_ivs *to)
 {
 	for (size_t i = 0; i < from->n; i++)
@@ -107,6 +129,7 @@ static void blame(struct hb_exposure *x, const struct hb_scene *s, const struct 
 	const struct hb_seg *g = hb_path__segs(s->path, p->pid, &n);
 
 	idle_of(s, p->pid, &idle);
+	leave_out(s, p->pid, &idle);
 	if (own) {
 		add_all(&idle.sure, &own->sure);
 		add_all(&idle.likely, &own->likely);

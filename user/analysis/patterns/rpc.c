@@ -71,6 +71,14 @@ static bool is_message(const struct hb_tl_sleep *z)
 	return false;
 }
 
+/* Who ends a wait on one socket or pipe is at its other end; an event loop may have been asked something
+ * itself. */
+static bool is_one_peer(const struct hb_tl_sleep *z)
+{
+	return z->chankind == HB_CHAN_UNIX || z->chankind == HB_CHAN_TCP || z->chankind == HB_CHAN_UDP ||
+	       z->chankind == HB_CHAN_SOCKET || z->chankind == HB_CHAN_PIPE;
+}
+
 static const struct hb_frame_rule kv[] = {
     {"*", "*allocate*"},    {"*", "*kv_*"},	 {"*", "*_kv"},	       {"*", "*KV*"},
     {"*", "*lookup*"},	    {"*", "*prefetch*"}, {"*connector*", "*"}, {"*", "*matched_tokens*"},
@@ -141,7 +149,7 @@ static bool examine(const struct hb_scene *s, u32 thread, u32 i, const struct po
 			     .server = by->task};
 	r->seen = poked(poke, pokes, by->task->pid, before, by->at);
 	r->next = next_work(s, r->end);
-	return r->seen || !by->task->target;
+	return r->seen || (!by->task->target && is_one_peer(&z[last]));
 }
 
 /* A call under way when the window begins or ends has one half only: it is one when it waits where others

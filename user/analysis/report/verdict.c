@@ -137,7 +137,20 @@ static void without_devices(const struct hb_devices *d, struct hb_verdict *v)
 struct calls { /* each process that gives work stands for its device; of their windows: */
 	u64 wall, busy;
 	struct hb_range idle;
+	u64 outside; /* of it (likely): everything traced waited for data from outside */
 };
+
+static u64 idle_outside(const struct hb_host *h, u32 pid)
+{
+	struct hb_ivs out = {0};
+	u64 sum = 0;
+
+	hb_path__outside(hb_host__path(h), pid, &out);
+	for (size_t i = 0; i < out.n; i++)
+		sum += hb_busy__idle_in(hb_host__busy(h), pid, out.v[i].begin, out.v[i].end).likely;
+	hb_ivs__free(&out);
+	return sum;
+}
 
 static struct calls by_calls(const struct hb_host *h)
 {
@@ -158,32 +171,56 @@ static struct calls by_calls(const struct hb_host *h)
 		c.idle.min += idle.min;
 		c.idle.max += idle.max;
 		c.idle.likely += idle.likely;
+		c.outside += idle_outside(h, s->pid);
 	}
 	return c;
 }
 
+/* Requests, or answers of a service that is not traced: nobody here can tell them apart. */
+#define OUTSIDE                                                                                              \
+	"everything that is traced waited for data from outside: for requests, or for the answer of a "      \
+	"process "                                                                                           \
+	"that is not traced"
+
+static void nothing_to_do(const struct calls *c, struct hb_verdict *v)
+{
+	say(v, HB_VERDICT_NO_LOAD,
+	    "by all signs: for about %.1f %% of the window the device had nothing to do while " OUTSIDE
+	    "; when it had requests it was busy for %.1f %% of the time or more",
+	    percent(c->outside, c->wall), percent(c->busy, c->wall - c->outside));
+}
+
 static void from_calls(const struct calls *c, const struct hb_load *l, struct hb_verdict *v)
 {
-	double likely = percent(c->idle.likely, c->wall);
-	char load[96];
+	double likely = percent(c->idle.likely - c->outside, c->wall), busy;
+	char load[96], outside[256] = "";
 
+	if (percent(c->outside, c->wall) >= HB_VERDICT_NO_REQUESTS &&
+	    c->outside >= c->idle.likely - c->outside) {
+		nothing_to_do(c, v);
+		return;
+	}
+	if (percent(c->outside, c->wall) >= 1)
+		snprintf(outside, sizeof(outside), "; for another %.1f %% " OUTSIDE,
+			 percent(c->outside, c->wall));
+	busy = percent(c->busy, c->wall - c->outside);
 	if (likely >= HB_VERDICT_IDLE)
 		say(v, HB_VERDICT_HOST,
 		    "judged by the calls, the device had nothing to do for about %.1f %% of the window (at "
 		    "least %.1f, at "
-		    "most %.1f %%): all it had been given was done, and nothing new had come; %s",
-		    likely, percent(c->idle.min, c->wall), percent(c->idle.max, c->wall),
-		    load_text(l, load, sizeof(load)));
-	else if (percent(c->busy, c->wall) >= HB_VERDICT_BUSY_BY_CALLS)
+		    "most %.1f %%): all it had been given was done, and nothing new had come; %s%s",
+		    likely, percent(c->idle.min > c->outside ? c->idle.min - c->outside : 0, c->wall),
+		    percent(c->idle.max - c->outside, c->wall), load_text(l, load, sizeof(load)), outside);
+	else if (busy >= HB_VERDICT_BUSY_BY_CALLS)
 		say(v, HB_VERDICT_BUSY,
-		    "judged by the calls, the device was busy for %.1f %% of the window or more",
-		    percent(c->busy, c->wall));
+		    "judged by the calls, the device was busy for %.1f %% of the window or more%s",
+		    percent(c->busy, c->wall), outside);
 	else
 		say(v, HB_VERDICT_UNKNOWN,
 		    "judged by the calls, the device was busy for at least %.1f %% of the window and idle "
 		    "for at least "
-		    "%.1f %%; of the rest nothing is known, as what it did was not recorded",
-		    percent(c->busy, c->wall), percent(c->idle.min, c->wall));
+		    "%.1f %%; of the rest nothing is known, as what it did was not recorded%s",
+		    percent(c->busy, c->wall), percent(c->idle.min, c->wall), outside);
 }
 
 /* What a finding says against the calls: time in which they look busy may be its own. */
