@@ -20,7 +20,7 @@ BENCH_IMPORT ?= 1000
 BENCH_ATTACH ?= 1 20
 BENCH_PY     := HB_BUILD=$(abspath $(B)) python3
 
-.PHONY: bench-build bench-window bench-report bench-analyze bench-export bench-collect bench-trace bench-attach bench-engine bench-startup
+.PHONY: bench-build bench-window bench-report bench-analyze bench-hta bench-export bench-collect bench-trace bench-attach bench-engine bench-startup
 bench-build: all sim $(BENCH_BIN)
 # Million records and streams written; million records read; analysed; million records, or a window file, exported.
 bench-window: bench-build
@@ -34,6 +34,10 @@ bench-export: bench-build
 # MB of JSON, or a trace, imported.
 bench-import: bench-build
 	@$(B)/tests/bench/bench_import $(BENCH_IMPORT)
+# Copies of a trace, and the trace: against HTA, which it installs. Not in `make bench`, which needs no network.
+BENCH_HTA ?= 20
+bench-hta: all
+	@$(BENCH_PY) tests/bench/bench_hta.py $(BENCH_HTA)
 bench-collect: bench-build
 	@$(B)/tests/bench/bench_collect
 bench-trace: bench-build

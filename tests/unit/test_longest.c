@@ -252,6 +252,23 @@ static void graph_launch(void **state)
 	(void)state;
 }
 
+/* A copy that is not asynchronous: its call waits, and ends with it. */
+static void copy_that_waits(void **state)
+{
+	struct graph g = made(TRACE(OP("a", 1000, 100) "," CALL("cudaMemcpy", 1010, 50, 1) "," ROW(
+				  "gpu_memcpy", "Memcpy DtoH (Device -> Pageable)", "0", "7", "1030", "20",
+				  "\"device\":0,\"stream\":7,\"correlation\":1,\"bytes\":4096")),
+			      NULL, 0);
+
+	assert_sound(&g);
+	assert_int_equal(link_of(&g, "cudaMemcpy", "cudaMemcpy", HB_LINK_SPAN, 0), 0);
+	assert_int_equal(g.sum->part[HB_CP_MEMCPY], 20 * US);
+	assert_int_equal(g.sum->part[HB_CP_LAUNCH_DELAY], 20 * US);
+	assert_int_equal(g.sum->length, (10 + 20 + 20 + 40) * US);
+	done(&g);
+	(void)state;
+}
+
 /* Times that contradict each other: what outlives its parent, and work before its call that the host waited
  * for before that call. */
 static void against_time(void **state)
@@ -410,6 +427,7 @@ int main(void)
 	    cmocka_unit_test(over_an_event),
 	    cmocka_unit_test(one_lock),
 	    cmocka_unit_test(graph_launch),
+	    cmocka_unit_test(copy_that_waits),
 	    cmocka_unit_test(against_time),
 	    cmocka_unit_test(nothing_there),
 	    cmocka_unit_test(alexnet),
