@@ -113,7 +113,8 @@ HB_PATTERN(p13_sync_rpc) = {
     .fix = "make it asynchronous, batch it, fetch ahead, cache the result, ask from a helper thread",
     .ref = "NVIDIA/TensorRT-LLM#15109, #15114 (a submit RPC of rank 0 starves the executor loop)",
     .traps = "a call during which the device works through its queue costs nothing; waiting for new requests "
-	     "is no call: of processes that are not traced only those count that answer on one socket or pipe, and "
+	     "is no call: of processes that are not traced only those count that answer on one socket or "
+	     "pipe, and "
 	     "none that sends into an event loop",
     .settle = "delay the other process by a fixed time and look at the slope of the step time",
     .record = "calls=@stack; calls=@waker",

@@ -118,7 +118,12 @@ static void from_devices(const struct sums *s, const struct hb_load *l, struct h
 
 /* ---- from calls alone ---- */
 
-static void without_devices(const struct hb_devices *d, struct hb_verdict *v)
+static u32 probes_of(const struct hb_host *h)
+{
+	return h ? hb_window__probes(hb_timeline__window(hb_host__timeline(h))) : 0;
+}
+
+static void without_devices(const struct hb_devices *d, u32 probes, struct hb_verdict *v)
 {
 	const struct hb_device_counts *c = hb_devices__counts(d);
 
@@ -130,6 +135,11 @@ static void without_devices(const struct hb_devices *d, struct hb_verdict *v)
 		    "what the devices did was not recorded, only the calls that gave them work, and these do "
 		    "not tell "
 		    "whether they waited for the host");
+	else if (probes)
+		say(v, HB_VERDICT_UNKNOWN,
+		    "not one accelerator call was made in this window, and calls were watched: no request "
+		    "came, or "
+		    "the engine hangs (the threads' sleeps and stacks in the report say where)");
 	else
 		say(v, HB_VERDICT_UNKNOWN, "no accelerator calls and no device activity were recorded");
 }
@@ -259,7 +269,7 @@ struct hb_verdict hb_verdict__of(const struct hb_verdict_input *in)
 		if (!hb_devices__counts(in->devices)->records && percent(c.busy + c.idle.likely, c.wall) >= 1)
 			from_calls(&c, &in->load, &v);
 		else
-			without_devices(in->devices, &v);
+			without_devices(in->devices, probes_of(in->host), &v);
 		if (in->findings && hb_findings__at(in->findings, 0))
 			from_finding(hb_findings__at(in->findings, 0), in->wall, &v);
 	}
