@@ -4,6 +4,7 @@ import json
 import threading
 import time
 
+import pytest
 from lib.engine import answered
 from lib.tool import OK
 
@@ -39,8 +40,12 @@ def test_steps_are_the_engines_own(hb, engine):
         assert abs(steps[pid]["p50_ns"] - true) <= 0.05 * true, (steps[pid], true)
 
 
-def test_few_requests_are_no_load(hb, engine):
-    """A client on this machine, not traced, asks now and then: nobody is to blame for the time between, least of all the client."""
+@pytest.mark.parametrize("whole", [True, False], ids=["service", "worker"])
+def test_few_requests_are_no_load(hb, engine, whole):
+    """A client on this machine, not traced, asks now and then: nobody is to blame for the time between, least of all the client.
+
+    Traced alone, a worker waits for its engine, and nobody knows for what that one waits.
+    """
     e = engine(workers=1)
     over = threading.Event()
 
@@ -52,7 +57,7 @@ def test_few_requests_are_no_load(hb, engine):
     client = threading.Thread(target=ask)
     client.start()
     try:
-        path, _ = hb.trace("-p", e.pid, duration="4s")
+        path, _ = hb.trace("-p", e.pid if whole else e.workers[0], duration="4s")
     finally:
         over.set()
         client.join()

@@ -159,7 +159,8 @@ void hb_path__sum(const struct hb_path *p, u32 pid, u64 begin, u64 end, u64 *sum
 		sum[s[i].kind] += hb_overlap(s[i].begin, s[i].end, begin, end);
 }
 
-static bool topmost(const struct hb_window *w, u32 pid)
+/* The parent of a process when that one is not traced; 0: it is. */
+static u32 parent_outside(const struct hb_window *w, u32 pid)
 {
 	u32 n, parent = 0;
 	const struct hb_proc *p = hb_window__procs(w, &n);
@@ -169,25 +170,29 @@ static bool topmost(const struct hb_window *w, u32 pid)
 			parent = p[i].ppid;
 	for (u32 i = 0; i < n; i++)
 		if (p[i].pid == parent)
-			return false;
-	return true;
+			return 0;
+	return parent;
 }
 
-/* An event loop, or a server's wait for a connection: what comes may be anything, a request before all. */
-static bool awaits_anything(const struct hb_tl_sleep *s)
+/* In an event loop or a server's wait for a connection anything may come, a request before all; and so it is
+ * with what a parent sends, which drives its children. */
+static bool awaits_anything(const struct hb_path *p, const struct hb_seg *g, u32 parent)
 {
+	u32 n;
+	const struct hb_tl_sleep *s = &hb_timeline__sleeps(p->tl, g->thread, &n)[g->item];
+	const struct hb_task *by = hb_wake__edges(p->wk, g->thread, &n)[g->item].task;
 	char name[24];
 	const char *call = hb_decode__syscall(s->sysno, name, sizeof(name));
 
-	return s->chankind == HB_CHAN_EPOLL || (call && strncmp(call, "accept", 6) == 0);
+	return s->chankind == HB_CHAN_EPOLL || (call && strncmp(call, "accept", 6) == 0) ||
+	       (by && by->pid == parent);
 }
 
 void hb_path__outside(const struct hb_path *p, u32 pid, struct hb_ivs *out)
 {
 	const struct hb_window *w = hb_timeline__window(p->tl);
-	u32 n, sleeps, last = 0;
+	u32 n, last = 0, parent = 0;
 	const struct hb_seg *g = hb_path__segs(p, pid, &n);
-	bool top = false;
 
 	for (u32 i = 0; i < n; i++) {
 		u32 of = hb_timeline__thread(p->tl, g[i].thread)->pid;
@@ -195,9 +200,9 @@ void hb_path__outside(const struct hb_path *p, u32 pid, struct hb_ivs *out)
 		if ((g[i].kind != HB_SEG_NET && g[i].kind != HB_SEG_OTHER) || g[i].item == HB_NONE)
 			continue;
 		if (of != last)
-			top = topmost(w, of);
+			parent = parent_outside(w, of);
 		last = of;
-		if (top && awaits_anything(&hb_timeline__sleeps(p->tl, g[i].thread, &sleeps)[g[i].item]))
+		if (parent && awaits_anything(p, &g[i], parent))
 			hb_ivs__add(out, g[i].begin, g[i].end);
 	}
 	hb_ivs__join(out);

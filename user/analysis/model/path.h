@@ -67,9 +67,9 @@ u32 hb_path__range(const struct hb_path *p, u32 pid, u64 begin, u64 end, u32 *fi
 void hb_path__sum(const struct hb_path *p, u32 pid, u64 begin, u64 end, u64 *sum);
 
 /* Adds the times in which a process's path led out of all that is traced: in the event loop of a topmost
- * traced process (or its wait for a connection), until data came from a client, or from another process or
- * machine that is not traced. Nothing was asked of the engine then, or the answer of a service was awaited:
- * nobody here can tell. hb_ivs.oom says whether there was room; joined. */
+ * traced process (or its wait for a connection), or in its wait for its parent, until data came from a
+ * process or machine that is not traced. Nothing was asked of the engine then, or the answer of a service was
+ * awaited: nobody here can tell. hb_ivs.oom says whether there was room; joined. */
 void hb_path__outside(const struct hb_path *p, u32 pid, struct hb_ivs *out);
 
 /* One walk by itself, without devices, from (thread, end) back to begin. Segments in order of time in a new
