@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analysis/model/order.h"
 #include "base/map.h"
@@ -154,11 +155,10 @@ static void empty_queue(struct solve *s)
 
 static void begin(struct solve *s)
 {
-	for (u32 i = 0; i < s->n; i++) {
-		s->best[i] = HB_NONE;
+	memset(s->best, 0xff, s->n * sizeof(*s->best)); /* HB_NONE */
+	for (u32 i = 0; i < s->n; i++)
 		if (!s->waits_for[i])
 			push(s, i);
-	}
 }
 
 /* Links against time may close circles, in damaged windows: the earliest node left is then taken as it is. */
@@ -244,7 +244,7 @@ static int find_path(struct hb_longest *l)
 	s.first = calloc(n + 1, sizeof(*s.first));
 	s.out = malloc(((size_t)l->n_links + 1) * sizeof(*s.out));
 	s.waits_for = calloc(n, sizeof(*s.waits_for));
-	s.best = malloc(n * sizeof(*s.best));
+	s.best = calloc(n, sizeof(*s.best));
 	s.dist = calloc(n, sizeof(*s.dist));
 	s.queue = malloc(n * sizeof(*s.queue));
 	s.in = calloc(n, sizeof(*s.in));
@@ -347,7 +347,7 @@ static int cmp_rows(const void *a, const void *b)
 int hb_longest__by_name(const struct hb_longest *l, struct hb_cp_row **rows, u32 *n)
 {
 	struct hb_map *at = hb_map__new();
-	struct hb_cp_row *r = malloc(((size_t)l->sum.links + 1) * sizeof(*r));
+	struct hb_cp_row *r = calloc((size_t)l->sum.links + 1, sizeof(*r));
 	int err = at && r ? 0 : -ENOMEM;
 
 	*n = 0;
