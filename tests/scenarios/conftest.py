@@ -16,6 +16,13 @@ from lib import fixtures, kernel  # noqa: E402
 from lib.fixtures import _deadline  # noqa: E402,F401
 
 NAMES = [s.name for s in SCENARIOS]
+GROUPS = list(dict.fromkeys(s.group for s in SCENARIOS))  # of an engine that is started once
+
+
+def names():
+    """Of the scenarios that are run."""
+    groups = GROUPS if third() is None else GROUPS[third()::3]
+    return [s.name for s in SCENARIOS if s.group in groups]
 
 
 def third():
@@ -30,7 +37,7 @@ def pytest_configure(config):
 def pytest_report_header(config):
     if third() is None:
         return "scenarios: all of them"
-    return f"scenarios: third {third() + 1} of 3, {', '.join(NAMES[third()::3])}; HB_ENGINES_ALL=1 runs all"
+    return f"scenarios: third {third() + 1} of 3, {', '.join(names())}; HB_ENGINES_ALL=1 runs all"
 
 
 def scenario_of(item):
@@ -38,7 +45,7 @@ def scenario_of(item):
 
 
 def pytest_collection_modifyitems(config, items):
-    chosen = NAMES if third() is None else NAMES[third()::3]
+    chosen = names()
     gone = [i for i in items if scenario_of(i) and scenario_of(i) not in chosen]
     # One scenario after the other: each of its windows is recorded once, for all of its tests.
     items[:] = sorted((i for i in items if i not in gone), key=lambda i: NAMES.index(scenario_of(i)) if scenario_of(i) else -1)
@@ -51,7 +58,9 @@ def stage(tmp_path_factory):
     refused = kernel.why_not()
     if refused:
         pytest.skip(refused)
-    return Stage(tmp_path_factory)
+    s = Stage(tmp_path_factory)
+    yield s
+    s.close()
 
 
 @pytest.fixture

@@ -92,6 +92,28 @@ static void a_client_is_no_service(void **state)
 	pat_end(&q);
 }
 
+/* In Python the GIL is free while something is sent, and taken again before the answer is waited for. */
+static void answers_after_the_gil(void **state)
+{
+	struct pat p = pat_new("rpc-gil");
+
+	pat_stack(&p, 100, ST_ASK, "/srv/engine/core.py", "step", "submit", NULL);
+	pat_steps(&p);
+	for (u64 i = 0; i < STEPS; i++) {
+		u64 t = i * STEP + MS;
+		struct hb_rec_py_gil g = {
+		    .dur = 60 * US, .slept = 50 * US, .gil = 0x77, .holder = 101, .sleeps = 1};
+
+		ask(&p, t + 100 * US, 2800 * US, ST_ASK);
+		PSLEEP(&p, p.h.main, t + 92 * US, t + 95 * US, t + 96 * US, 101, .chankind = HB_CHAN_FUTEX,
+		       .chan = 0x70, .sysno = SYS_FUTEX);
+		pat_put(&p, t + 97 * US, p.h.main, HB_TYPE_py_gil, &g);
+	}
+	pat_run(&p);
+	pat_first(&p, "P13", STEPS * 2800 * US);
+	pat_end(&p);
+}
+
 /* ---- P02, P04 ---- */
 
 enum { ST_TOLIST = 33 };
@@ -639,6 +661,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(answers_of_another_process),
 	    cmocka_unit_test(a_client_is_no_service),
+	    cmocka_unit_test(answers_after_the_gil),
 	    cmocka_unit_test(read_back_in_the_middle),
 	    cmocka_unit_test(waits_in_the_middle),
 	    cmocka_unit_test(copies_that_block),

@@ -474,6 +474,56 @@ static void recorded_events(void **state)
 	rig_close(&h.r, w);
 }
 
+/* An engine that runs a step ahead: results are copied on a stream of their own, an event after them is what
+ * another thread waits for; the next step is given meanwhile. Of an event that was recorded before the window
+ * nothing is known. */
+static void events_of_another_thread(void **state)
+{
+	struct host_rig h = host_new("busy-ahead");
+	struct hb_window *w;
+	struct hb_host *x;
+
+	CALL(&h, h.helper, Q_EVENT_SYNC, 0, MS, .handle = 7);
+	for (u64 i = 1; i < 5; i++) {
+		u64 t = i * 20 * MS;
+
+		CALL(&h, h.main, Q_LAUNCH, t, t, .stream = 1);
+		CALL(&h, h.main, Q_D2H, t + MS, t + MS + 2 * US, .bytes = 64, .stream = 2);
+		CALL(&h, h.main, Q_RECORD, t + MS + 3 * US, t + MS + 3 * US, .handle = 10 + i, .stream = 2);
+		if (i % 2) /* the next step, before this one's results */
+			CALL(&h, h.main, Q_LAUNCH, t + 2 * MS, t + 2 * MS, .stream = 1);
+		CALL(&h, h.helper, Q_EVENT_SYNC, t + 3 * MS, t + 9 * MS, .handle = 10 + i);
+	}
+	w = host_open(&h);
+	x = host_build(w);
+	assert_state(x, MS, 20 * MS, HB_BUSY_UNKNOWN);
+	assert_state(x, 29 * MS, 40 * MS, HB_BUSY_UNKNOWN);
+	assert_state(x, 43 * MS, 49 * MS, HB_BUSY_BUSY);
+	assert_state(x, 49 * MS, 60 * MS, HB_BUSY_IDLE);
+	hb_host__free(x);
+	rig_close(&h.r, w);
+}
+
+/* An event on a stream without results says nothing of other streams. */
+static void events_of_another_stream(void **state)
+{
+	struct host_rig h = host_new("busy-side");
+	struct hb_window *w;
+	struct hb_host *x;
+
+	CALL(&h, h.main, Q_DEVICE_SYNC, 0, MS);
+	CALL(&h, h.main, Q_LAUNCH, 2 * MS, 2 * MS, .stream = 1);
+	CALL(&h, h.main, Q_H2D, 3 * MS, 3 * MS + 2 * US, .bytes = 64, .stream = 2);
+	CALL(&h, h.main, Q_RECORD, 4 * MS, 4 * MS, .handle = 9, .stream = 2);
+	CALL(&h, h.main, Q_EVENT_SYNC, 5 * MS, 6 * MS, .handle = 9);
+	CALL(&h, h.main, Q_LAUNCH, 20 * MS, 20 * MS, .stream = 1);
+	w = host_open(&h);
+	x = host_build(w);
+	assert_state(x, 6 * MS, 20 * MS, HB_BUSY_UNKNOWN);
+	hb_host__free(x);
+	rig_close(&h.r, w);
+}
+
 static void exact_with_records(void **state)
 {
 	struct host_rig h = host_new("busy-exact");
@@ -559,6 +609,8 @@ int main(void)
 	    cmocka_unit_test(likely_from_what_work_costs),
 	    cmocka_unit_test(slow_copies_are_no_waits),
 	    cmocka_unit_test(recorded_events),
+	    cmocka_unit_test(events_of_another_thread),
+	    cmocka_unit_test(events_of_another_stream),
 	    cmocka_unit_test(exact_with_records),
 	    cmocka_unit_test(exposed_by_another_thread),
 	};

@@ -333,6 +333,7 @@ static void every_api_has_its_rows(void **state)
 	    {"libcudart.so.12", "cudaLaunchKernel", "cuda-runtime", HB_CLASS_LAUNCH, false},
 	    {"libcudart.so.12", "cudaMemcpyAsync_ptsz", "cuda-runtime", HB_CLASS_COPY, true},
 	    {"libcudart.so.12", "cudaStreamSynchronize", "cuda-runtime", HB_CLASS_SYNC, true},
+	    {"libcudart.so.12", "cudaEventRecord", "cuda-runtime", HB_CLASS_EVENT, false},
 	    {"libcudart.so.12", "cudaMalloc", "cuda-runtime", HB_CLASS_ALLOC, true},
 	    {"libnccl.so.2", "ncclAllReduce", "nccl", HB_CLASS_COLLECTIVE, true},
 	    {"librccl.so.1", "ncclAllReduce", "nccl", HB_CLASS_COLLECTIVE, true},

@@ -24,6 +24,7 @@ DRIVER_INSTANTIATE = {"cuGraphInstantiateWithFlags", "cuGraphInstantiate", "cuGr
 RUNTIME_TIMED = {"cudaMalloc", "cudaFree", "cudaHostAlloc", "cudaFreeHost", "cudaMemcpyAsync", "cudaMemsetAsync",
                  "cudaStreamSynchronize", "cudaEventSynchronize", "cudaDeviceSynchronize", "cudaStreamBeginCapture",
                  "cudaStreamEndCapture"}
+RUNTIME_ENTRY = {"cudaEventRecord", "cudaEventRecordWithFlags"}
 LIBRARY_TIMED = {"ncclAllReduce", "ncclAllGather", "ncclReduceScatter", "ncclGroupEnd", "ncclCommInitRank", "ncclCommDestroy"}
 LIBRARY_ENTRY = {"ncclGroupStart"}
 
@@ -35,13 +36,14 @@ RUNTIME_INSTANTIATE = {"cudaGraphInstantiate", "cudaGraphInstantiateWithFlags", 
 
 # What --layers auto records where runtime and driver are mapped: {(layer, function): timed}
 AUTO = {**{("driver", f): False for f in LAUNCHES}, **{("driver", f): True for f in DRIVER_INSTANTIATE},
-        **{("runtime", f): True for f in RUNTIME_TIMED}, **{("library", f): True for f in LIBRARY_TIMED},
+        **{("runtime", f): True for f in RUNTIME_TIMED}, **{("runtime", f): False for f in RUNTIME_ENTRY},
+        **{("library", f): True for f in LIBRARY_TIMED},
         **{("library", f): False for f in LIBRARY_ENTRY}}
 
-RUNTIME = {**{("runtime", f): False for f in RUNTIME_LAUNCHES},
+RUNTIME = {**{("runtime", f): False for f in RUNTIME_LAUNCHES | RUNTIME_ENTRY},
            **{("runtime", f): True for f in RUNTIME_TIMED | RUNTIME_INSTANTIATE}}
 DRIVER = {**{("driver", f): False for f in LAUNCHES}, **{("driver", f): True for f in DRIVER_TIMED | DRIVER_INSTANTIATE}}
-BOTH = {**DRIVER, **{key: True for key in RUNTIME}}
+BOTH = {**DRIVER, **{key: True for key in RUNTIME}, **{("runtime", f): False for f in RUNTIME_ENTRY}}
 
 
 def base(name):

@@ -157,7 +157,7 @@ class Server(Engine):
 
     def _command(self):
         k = self.kind
-        self.env["PYTHONPATH"] = os.path.join(venv.BED, "steps")
+        self.env["PYTHONPATH"] = ":".join(p for p in (os.path.join(venv.BED, "steps"), self.env.get("PYTHONPATH")) if p)
         return [venv.python(self.view.venv), "-m", "vllm.entrypoints.cli.main", "serve", venv.model(k.view, k.shape),
                 "--served-model-name", "tiny", "--load-format", "dummy", "--host", "127.0.0.1", "--port", self.port,
                 "--max-model-len", "1024", "--max-num-seqs", "16", *k.options, *self.options]

@@ -2,18 +2,14 @@
 """Records the window of a scenario: its processes started, traced for some seconds, stopped, and their truth read."""
 import json
 import os
-import sys
 
 import pytest
 
-from lib import kernel, paths
-from lib.processes import Process
+from lib import kernel
 from lib.tool import OK, Tool
 
-from .scenario import COSTS
+from .serving import Servers
 from .truth import Truth
-
-WORK = paths.source("tests", "scenarios", "work")
 
 
 class Recording:
@@ -30,64 +26,21 @@ class Recording:
         return self._analysis
 
 
-def command(scenario, side):
-    program, *args = scenario.program
-    args = [*args, *getattr(scenario, side)]
-    if program.endswith(".py"):
-        return [sys.executable, "-u", os.path.join(WORK, program), *args]
-    return [paths.built("scenarios", program), *args]
-
-
-def environment(scenario, notes, device):
-    env = {"HB_PLANTED": notes, "HB_SIM_TRUTH": device, "HB_SIM_LIB": paths.built("sim"), "HB_SIM_SEED": "1",
-           "PYTHONDONTWRITEBYTECODE": "1", "LD_LIBRARY_PATH": paths.built("sim")}
-    env["HB_SIM_COSTS"] = os.path.join(notes, "costs")
-    with open(env["HB_SIM_COSTS"], "w", encoding="ascii") as f:
-        f.write(scenario.costs + COSTS)
-    return {**env, **scenario.env}
-
-
-def _first():
-    """What else runs on the machine is not part of the scenario: its processes come first."""
-    try:
-        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
-    except OSError:
-        _nice()  # not in this control group
-
-
-def _nice():
-    """The same where the scenario needs the fair scheduler."""
-    os.setpriority(os.PRIO_PROCESS, 0, -19)
-    try:
-        with open("/proc/self/autogroup", "w", encoding="ascii") as f:
-            f.write("-19")  # where sessions compete as groups, a nice value counts within its session only
-    except OSError:
-        pass  # they do not here
-
-
-def record(scenario, side, folder):
+def record(scenario, side, folder, servers):
     """Runs one side of a scenario under the tool; a Recording."""
     reason = scenario.impossible and scenario.impossible()
     if reason:
         pytest.skip(reason)
-    notes, device = os.path.join(folder, "notes"), os.path.join(folder, "device")
-    os.mkdir(notes)
-    os.mkdir(device)
     tool = Tool(folder)
+    path = os.path.join(folder, "window.hbw")
     before = kernel.Snapshot()
-    with scenario.around(side):
-        target = Process(command(scenario, side), ready="ready", env=environment(scenario, notes, device), cwd=folder,
-                         preexec_fn=_nice if side in scenario.fair else _first)
-        try:
-            path = os.path.join(folder, "window.hbw")
-            tool.run("trace", "-p", target.pid, "-d", f"{scenario.seconds}s", "-o", path, *scenario.trace, code=OK)
-            assert target.running(), target.output()
-        finally:
-            target.stop()
+    with scenario.around(side), scenario.running(side, folder, servers) as target:
+        tool.run("trace", "-p", target.process.pid, "-d", f"{scenario.seconds}s", "-o", path, *scenario.trace, code=OK)
+        assert target.process.running(), target.process.output()
     left = before.wait_clean()
     assert not left, "left in the kernel:\n" + "\n".join(left)
     window = tool.window(path)
-    return Recording(tool, path, window, Truth(notes, device, window))
+    return Recording(tool, path, window, Truth(target.notes, target.device, window))
 
 
 class Stage:
@@ -95,6 +48,7 @@ class Stage:
 
     def __init__(self, factory):
         self._factory, self._name, self._kept = factory, None, {}
+        self._servers = Servers(factory)
 
     def get(self, scenario, side):
         if self._name != scenario.name:
@@ -102,9 +56,12 @@ class Stage:
         if side not in self._kept:
             folder = str(self._factory.mktemp(f"{scenario.name}-{side}"))
             try:
-                self._kept[side] = record(scenario, side, folder)
+                self._kept[side] = record(scenario, side, folder, self._servers)
             except (AssertionError, pytest.skip.Exception) as why:
                 self._kept[side] = why
         if isinstance(self._kept[side], BaseException):
             raise self._kept[side]
         return self._kept[side]
+
+    def close(self):
+        self._servers.close()

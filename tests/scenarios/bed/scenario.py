@@ -3,7 +3,7 @@
 import contextlib
 import dataclasses
 
-COSTS = "kernel layer_1ms 1000000\nkernel layer_100us 100000\nkernel tiny_2us 2000\n"  # device time by the kernel's name
+from . import program as programs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,6 +32,15 @@ class Scenario:
 
     def __str__(self):
         return self.name
+
+    @property
+    def group(self):
+        """Those of one group come one after the other."""
+        return self.name
+
+    def running(self, side, folder, _servers):
+        """The context in which it runs; gives a Target."""
+        return programs.running(self, side, folder)
 
     def true_amount(self, truth):
         """(least, most): what the window's edges cut may or may not be told."""

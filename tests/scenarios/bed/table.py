@@ -2,6 +2,7 @@
 """The scenarios: what is planted, how, what the records of it are, and its healthy twin."""
 from . import cgroup, checks
 from .scenario import Scenario
+from .served import SERVED
 
 SCENARIOS = (
     Scenario(
@@ -78,4 +79,5 @@ SCENARIOS = (
         patterns=("P38",), program=("scheduler.py",), cause=("--limit", "4"),
         trace=checks.FIELDS,
         shows=checks.small_batch, healthy=checks.batch_for_all, amount=checks.waiting_time, judge="delay_ns"),
+    *SERVED,
 )

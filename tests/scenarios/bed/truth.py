@@ -17,18 +17,22 @@ sys.path.insert(0, paths.source("tests", "sim"))
 import truth as device_log  # noqa: E402
 
 Thread = collections.namedtuple("Thread", "pid tid")
+MARGIN = 10**9  # no operation of a device takes longer
 
 
 class Truth:
     def __init__(self, notes, device, window):
+        """notes: folders of what the processes wrote; device: that of the simulated device's log."""
         self.start = window.head["start_ns"]
         self.length = window.head["end_ns"] - self.start
         self._rows = []
-        for path in glob.glob(os.path.join(notes, "*.jsonl")):
+        for path in [p for folder in notes for p in glob.glob(os.path.join(folder, "*.jsonl"))]:
             with open(path, encoding="utf-8") as f:
                 self._rows += [json.loads(line) for line in f]
         assert self._rows, f"no process left its truth in {notes}"
         self.device = device_log.read(device) if glob.glob(os.path.join(device, "*.truth")) else None
+        if self.device:  # of an engine that lives longer than its window the part that matters
+            self.device = self.device.between(self.start - MARGIN, window.head["end_ns"])
 
     def thread(self, role):
         """The thread that named itself so."""
@@ -64,6 +68,11 @@ class Truth:
                 out.append((calls[i][2], min(follows, r["end"])))
                 i += 1
         return out
+
+    def launches(self):
+        """Calls within the window that made the device run a kernel: through the driver, where all arrive."""
+        return [c for c in self.device.calls(layer="driver") if c.function.startswith("cuLaunchKernel") and
+                self.start <= c.enter < self.start + self.length]
 
     def starved(self, least=20_000):
         """Stretches of some length, in which the device had nothing to do."""

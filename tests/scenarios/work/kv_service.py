@@ -18,8 +18,8 @@ EVICTION_S, WORK_S, QUEUED_MS = 0.330, 0.020, 400
 class Pool:
     """Blocks behind one lock."""
 
-    def __init__(self):
-        self.lock = threading.Lock()
+    def __init__(self, eviction_s=EVICTION_S):
+        self.lock, self.eviction_s = threading.Lock(), eviction_s
         self.wanted, self.taken = threading.Semaphore(0), threading.Semaphore(0)
         threading.Thread(target=self.evict, daemon=True).start()
 
@@ -30,7 +30,7 @@ class Pool:
             with self.lock:
                 self.taken.release()
                 with planted.span("evict"):
-                    time.sleep(EVICTION_S)  # evicted blocks go to a slow disk
+                    time.sleep(self.eviction_s)  # evicted blocks go to a slow disk
 
     def take(self):
         planted.work(WORK_S)
@@ -41,9 +41,9 @@ class Pool:
         self.lock.release()
 
 
-def serve(connection):
+def serve(connection, pool=None):
     planted.thread("kv-server")
-    pool = Pool()
+    pool = pool or Pool()
     while connection.recv(64):
         pool.take()
         connection.send(b"blocks")

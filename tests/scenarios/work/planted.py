@@ -18,6 +18,7 @@ from mini_llm.gpu import D2H, H2D, Gpu  # noqa: E402,F401
 
 now = time.monotonic_ns
 _rows, _children, _stop = [], [], []  # the last: signals that came; a lock is nothing for their handler
+_live = []  # the file that rows go to at once
 
 
 def running():
@@ -31,6 +32,18 @@ def begin():
 
 def ready():
     print("ready", flush=True)
+
+
+def live():
+    """For what is a part of another program, which does not end with its scenario: rows are written as they come."""
+    _live.append(open(os.path.join(os.environ["HB_PLANTED"], "%d.jsonl" % os.getpid()), "a", buffering=1, encoding="utf-8"))
+
+
+def keep(row):
+    if _live:
+        _live[0].write(json.dumps(row) + "\n")
+    else:
+        _rows.append(row)
 
 
 def child(function, *args):
@@ -57,12 +70,12 @@ def leave():
 def thread(role):
     """Names the calling thread, for the kernel and in the truth."""
     libc.prctl(PR_SET_NAME, role.encode()[:15], 0, 0, 0)
-    _rows.append({"thread": role, "pid": os.getpid(), "tid": threading.get_native_id()})
+    keep({"thread": role, "pid": os.getpid(), "tid": threading.get_native_id()})
 
 
 def note(kind, begin_ns, end_ns, **more):
     """Something that the calling thread did, from begin to end."""
-    _rows.append({"span": kind, "tid": threading.get_native_id(), "begin": begin_ns, "end": end_ns, **more})
+    keep({"span": kind, "tid": threading.get_native_id(), "begin": begin_ns, "end": end_ns, **more})
 
 
 @contextlib.contextmanager

@@ -3,11 +3,11 @@
  * What a process's device did, from calls alone. Twice through the process's submissions and waits in order
  * of time: first to learn how long work takes, then to tile the window.
  *
- * A wait covers what it waited for: all of the context, a stream, an event's place. A stream's wait also
- * covers what the same thread submitted before the last read-back on it: a copy of results hangs on the work
- * that makes them, and the event that orders two streams is not probed by default. Where events are not
- * recorded, an event's wait is one of two: of all the thread submitted (lag 0), or of what it had submitted
- * by its wait before (lag 1, an engine that runs a step ahead).
+ * A wait covers what it waited for: all of the context, a stream, an event's place in its stream, whichever
+ * thread waits. A stream's wait also covers what the same thread submitted before the last read-back on it: a
+ * copy of results hangs on the work that makes them, and what orders two streams is not probed by default.
+ * Where the window has no records of events, an event's wait is one of two: of all the thread submitted
+ * (lag 0), or of what it had submitted by its wait before (lag 1, an engine that runs a step ahead).
  */
 #include "analysis/model/busy_private.h"
 
@@ -50,6 +50,7 @@ struct infer {
 	u32 last_stream;
 	struct hb_map *recorded; /* event handle -> item that recorded it + 1 */
 	u64 *waited;		 /* by thread: end of its last event wait */
+	bool events;		 /* the window tells where they were recorded */
 	bool lag;		 /* event waits are for the batch before */
 	bool learning, dirty;	 /* dirty: work from before the window may be under way */
 	u32 depth;		 /* waits that block now */
@@ -128,6 +129,7 @@ static int add_item(struct infer *x, u32 thread, u32 i, const struct hb_tl_call 
 	it.records = c->op == HB_OP_EVENT && c->handle && has(x, c, "EventRecord");
 	if (!it.work && !it.cover && !it.records)
 		return 0;
+	x->events |= it.records;
 	it.stream = stream_of(x, c->stream);
 	if (it.work) {
 		it.key = hb_costs__key(x->costs, c);
@@ -225,7 +227,6 @@ static u32 last_readback(const struct infer *x, const struct item *w)
 static bool covers(const struct infer *x, const struct item *w, u32 at, u32 readback)
 {
 	const struct item *o = &x->item[x->open[at]];
-	u64 recorded;
 
 	if (o->begin > w->begin)
 		return false;
@@ -233,14 +234,30 @@ static bool covers(const struct infer *x, const struct item *w, u32 at, u32 read
 		return true;
 	if (w->cover == COVER_STREAM)
 		return o->stream == w->stream || (o->thread == w->thread && at < readback);
-	if (hb_map__get(x->recorded, handle_of(x, w), &recorded))
-		return o->thread == w->thread && o->begin <= x->item[recorded - 1].begin;
-	return o->thread == w->thread && (!x->lag || o->begin < x->waited[w->thread]);
+	return w->cover == COVER_EVENT && o->thread == w->thread &&
+	       (!x->lag || o->begin < x->waited[w->thread]);
+}
+
+/* A wait for an event is one for its stream, as far as that was filled when it was recorded, and by whom. */
+static struct item place_of(const struct infer *x, const struct item *w)
+{
+	struct item at = *w;
+	u64 recorded;
+
+	if (w->cover != COVER_EVENT || !x->events)
+		return at;
+	at.cover = COVER_NOTHING; /* recorded before the window */
+	if (hb_map__get(x->recorded, handle_of(x, w), &recorded)) {
+		at = x->item[recorded - 1];
+		at.cover = COVER_STREAM;
+	}
+	return at;
 }
 
 /* Takes what is done out of the open ones, to x->done and x->given. */
-static void cover(struct infer *x, const struct item *w)
+static void cover(struct infer *x, const struct item *waited)
 {
+	struct item place = place_of(x, waited), *w = &place;
 	u32 kept = 0, readback = w->cover == COVER_STREAM ? last_readback(x, w) : 0;
 
 	x->n_done = 0;

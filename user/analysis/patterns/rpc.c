@@ -118,11 +118,13 @@ static u64 next_work(const struct hb_scene *s, u64 t)
 	return at;
 }
 
-/* When the wait before this one ended: a thread that loses its CPU between asking and waiting does not wait.
+/* When the wait before this one ended: a thread that loses its CPU between asking and waiting, or takes the
+ * GIL again after sending, does not wait for an answer.
  */
-static u64 last_wait_end(const struct hb_scene *s, const struct hb_tl_sleep *z, u32 i)
+static u64 last_wait_end(const struct hb_scene *s, u32 thread, const struct hb_tl_sleep *z, u32 i)
 {
-	while (i && z[i - 1].state == HB_TSTATE_RUNNING)
+	while (i && (z[i - 1].state == HB_TSTATE_RUNNING ||
+		     hb_timeline__at(s->tl, thread, HB_TL_GIL, z[i - 1].at.begin) != HB_NONE))
 		i--;
 	return i ? z[i - 1].at.end : s->start;
 }
@@ -136,7 +138,7 @@ static bool examine(const struct hb_scene *s, u32 thread, u32 i, const struct po
 	const struct hb_edge *e = hb_wake__edges(s->wk, thread, &n);
 	u32 last = e[i].last < n ? e[i].last : i;
 	const struct hb_edge *by = &e[last];
-	u64 before = last_wait_end(s, z, i);
+	u64 before = last_wait_end(s, thread, z, i);
 
 	if (!is_message(&z[i]) || !by->task || by->task->pid == pid ||
 	    hb_scene__ancestor(s, by->task->pid, pid) || dispatches(s, by->task->pid))

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+"""The scenarios on unmodified engines, as in table.py."""
+from . import cgroup, checks as own, checks_served as checks
+from .serving import Served
+
+GRAPHS = ("vllm-graphs",)
+
+SERVED = (
+    Served(
+        "vllm_eager", "vLLM was started with --enforce-eager: steps of small kernels are launched one by one",
+        patterns=("P08",), program=(*GRAPHS, "--hf-overrides", '{"num_hidden_layers": 32}'), cause=("--enforce-eager",),
+        costs="kernel *FlashAttnFwdSm90* 50000\n", seconds=3,
+        shows=checks.eager, healthy=checks.graphs, amount=checks.eager_exposed, blamed=("dispatch",)),
+    Served(
+        "vllm_kv", "vLLM's scheduler asks a KV service for each new request and waits; a thread that evicts blocks has its lock",
+        patterns=("P14", "P13"), program=GRAPHS, plugins=True, switch="kv",
+        shows=checks.kv, healthy=checks.kv_aside, blamed=("kv-server", "kv-evictor")),
+    Served(
+        "vllm_journal", "a logits processor of vLLM waits in every 8th step until its journal is on the disk, 30 ms",
+        patterns=("P27",), program=GRAPHS, plugins=True, switch="journal",
+        shows=own.fsync, healthy=own.fsync_aside, amount=own.fsync_exposed, blamed=("dispatch",)),
+    Served(
+        "vllm_bill", "a middleware of vLLM counts the tokens of each prompt on the event loop, 150 ms each",
+        patterns=("P19",), program=GRAPHS, plugins=True, switch="bill",
+        shows=checks.bill, healthy=checks.no_bill, blamed=("event-loop",)),
+)
