@@ -14,16 +14,18 @@ def calls(recording, name):
 def eager(cause):
     assert not calls(cause, "cuGraphLaunch")
     near(len(calls(cause, "cuLaunchKernel")) + len(calls(cause, "cuLaunchKernelEx")), len(cause.truth.launches()), "launches", 0.02)
-    assert eager_exposed(cause.truth) > 0.15 * cause.truth.length
+    assert eager_exposed(cause.truth) > 0.5 * cause.truth.length
 
 
 def eager_exposed(truth):
-    return spans.total(truth.starved())
+    """Also the short breaks between kernels count: each waits for its launch."""
+    return spans.total(truth.starved(least=0))
 
 
 def graphs(twin, cause):
     assert len(calls(twin, "cuGraphLaunch")) > 50 * twin.truth.length / 1e9
-    assert spans.total(twin.truth.starved()) < 0.15 * twin.truth.length
+    starved = [spans.total(r.truth.starved()) / r.truth.length for r in (twin, cause)]
+    assert starved[0] < 0.5 * starved[1], starved
 
 
 # ---- the plug-ins ----

@@ -9,7 +9,7 @@ SERVED = (
     Served(
         "vllm_eager", "vLLM was started with --enforce-eager: steps of small kernels are launched one by one",
         patterns=("P08",), program=(*GRAPHS, "--hf-overrides", '{"num_hidden_layers": 32}'), cause=("--enforce-eager",),
-        costs="kernel *FlashAttnFwdSm90* 50000\n", seconds=3,
+        costs="kernel *FlashAttnFwdSm90* 30000\n", seconds=3,
         shows=checks.eager, healthy=checks.graphs, amount=checks.eager_exposed, blamed=("dispatch",)),
     Served(
         "vllm_kv", "vLLM's scheduler asks a KV service for each new request and waits; a thread that evicts blocks has its lock",
