@@ -217,7 +217,7 @@ static void attention_is_uneven(void **state)
 	struct pat p = made("ranks-attention", &x);
 
 	assert_non_null(pat_get(&p, "P34"));
-	assert_non_null(strstr(pat_get(&p, "P34")->what, "attention take"));
+	assert_non_null(strstr(pat_get(&p, "P34")->what, "attention takes"));
 	assert_int_equal(pat_get(&p, "P34")->proc->pid, 100);
 	pat_end(&p);
 }

@@ -23,7 +23,7 @@ static const struct hb_param params[] = {
 
 enum { OTHER, GROUPED, ATTENTION, FAMILIES };
 static const char *const family_name[] = {
-    [GROUPED] = "grouped products (experts)", [ATTENTION] = "attention"};
+    [GROUPED] = "grouped products (experts) take", [ATTENTION] = "attention takes"};
 
 static u32 family_of(const char *name)
 {
@@ -229,7 +229,7 @@ static int tell(struct hb_look *l, const struct table *t, u32 family, u32 rank, 
 	char who[64], times_text[32];
 	struct hb_draft *d = hb_look__find(
 	    l,
-	    "%s take %s as long on the slowest of %u ranks as on average, in the median of %u steps; it is "
+	    "%s %s as long on the slowest of %u ranks as on average, in the median of %u steps; it is "
 	    "%s in %u of them",
 	    family_name[family], hb_unit__text(HB_UNIT_RATIO, ratio, times_text, sizeof(times_text)),
 	    t->g->n_ranks, steps, hb_scene__rank_text(l->s, &t->g->rank[rank], who, sizeof(who)), times);

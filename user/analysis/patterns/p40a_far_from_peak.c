@@ -51,7 +51,8 @@ static int by_device(struct hb_look *l, const struct hb_device *v)
 
 	for (u32 i = 0; i < n && !err; i++) {
 		if (r[i].device != v->index || !(r[i].light_ns > 0) || r[i].wrong ||
-		    hb_gemm__awkward(l->t, &r[i])) /* those are P40c's */
+		    r[i].bound == HB_ROOF_BY_LINK || /* collectives: P33, P36, P46 */
+		    hb_gemm__awkward(l->t, &r[i]))   /* those are P40c's */
 			continue;
 		hb_look__subject(l);
 		if (hb_look__at_least(l, BUSY, hb_share(v->busy, v->end - v->begin)) &&
@@ -76,7 +77,7 @@ HB_PATTERN(p40a_far_from_peak) = {
     .params = params,
     .rule = "work of one shape takes a good part of a busy device's time, and more than three times what it "
 	    "must at "
-	    "least take (roofline.md)",
+	    "least take (roofline.md). Collectives are left to P33, P36 and P46",
     .fix = "a kernel made for the device",
     .ref = "vllm-project/vllm#31722 (345 to 215 us), #38787",
     .traps = "overlapping kernels share the device; 70 to 80 % is what good kernels reach, so not all of the "
