@@ -50,3 +50,20 @@ def test_even_ranks(analyze):
     found, _, whole = analyze()
     assert not {"P33", "P34", "P46", "P40f", "P47"} & set(found)
     assert not {"P33", "P34", "P46"} & {n["id"] for n in whole["not_checked"]}
+
+
+def test_two_runs_are_no_ranks(tool):
+    """The same program, a minute later: what they do is alike, and has nothing to do with one another."""
+    files = []
+    for rank, base in enumerate((ranks.BASE, ranks.BASE + 60_000_000_000)):
+        path = ranks.write(tool.folder, rank, late=1000)
+        with open(path, encoding="utf-8") as f:
+            trace = json.load(f)
+        trace["baseTimeNanoseconds"] = base
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump(trace, f)
+        files.append(path)
+    window = os.path.join(tool.folder, "runs.hbw")
+    tool.run("import", *files, "-o", window, code=OK)
+    found = json.loads(tool.run("analyze", window, "--json", code=OK).out)
+    assert {"P34", "P46"} <= {n["id"] for n in found["not_checked"]}

@@ -37,6 +37,7 @@ struct task {
 struct hb_tasks {
 	struct hb_names *names;
 	struct hb_map *by_id, *used; /* (process, id) -> number; ids that are taken */
+	struct hb_map *pids;	     /* those of processes */
 	struct hb_buf proc, task;
 	u32 main[HB_IMPORT_FILES], n_host, next;
 	u8 source; /* of the rows that come now */
@@ -57,8 +58,9 @@ struct hb_tasks *hb_tasks__new(struct hb_names *n)
 	t->names = n;
 	t->by_id = hb_map__new();
 	t->used = hb_map__new();
+	t->pids = hb_map__new();
 	t->next = MADE_ID;
-	if (t->by_id && t->used)
+	if (t->by_id && t->used && t->pids)
 		return t;
 	hb_tasks__free(t);
 	return NULL;
@@ -70,6 +72,7 @@ void hb_tasks__free(struct hb_tasks *t)
 		return;
 	hb_map__free(t->by_id);
 	hb_map__free(t->used);
+	hb_map__free(t->pids);
 	hb_buf__free(&t->proc);
 	hb_buf__free(&t->task);
 	free(t);
@@ -212,13 +215,12 @@ static bool is_main(const struct hb_tasks *t, u32 proc)
 	return t->main[PROC(t, proc)->source] == proc;
 }
 
-/* Has a process of a file before this one the number? */
-static bool pid_taken(const struct hb_tasks *t, u32 proc, u32 pid)
+/* False: a process of a file before this one has the number. */
+static bool take_pid(struct hb_tasks *t, s64 pid)
 {
-	for (u32 i = 1; i < proc; i++)
-		if (PROC(t, i)->pid == pid)
-			return true;
-	return false;
+	bool fresh = false;
+
+	return hb_map__slot(t->pids, (u64)pid, &fresh) && fresh;
 }
 
 /* Process 0 is what the profiler calls a thread that it does not know: one of the process that it ran in. */
@@ -229,7 +231,7 @@ static void make_pids(struct hb_tasks *t)
 
 		if (!p->rows || (p->id.number && !p->id.v && !is_main(t, i)))
 			continue;
-		p->made = !p->id.number || !LINUX_ID(p->id.v) || pid_taken(t, i, (u32)p->id.v);
+		p->made = !p->id.number || !LINUX_ID(p->id.v) || !take_pid(t, p->id.v);
 		p->pid = p->made ? make_id(t) : (u32)p->id.v;
 		t->n_host++;
 	}

@@ -5,9 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOOK   64 /* calls by which a fit is judged */
-#define SHIFT  16 /* calls that a rank may have made before the window's begin, more than another */
-#define ENOUGH 4  /* calls that must agree to make a group */
+#define LOOK	    64 /* calls by which a fit is judged */
+#define SHIFT	    16 /* calls that a rank may have made before the window's begin, more than another */
+#define ENOUGH	    4  /* calls that must agree to make a group */
+#define CLOCKS_MOST 100000000LL /* ns that clocks of two hosts may be apart: more is another run */
 
 struct group {
 	struct hb_coll_group pub; /* first */
@@ -146,7 +147,8 @@ static bool beside(const struct hb_coll_line *a, const struct hb_coll_line *b, s
 	u32 n = a->n - i < b->n - k ? a->n - i : b->n - k;
 
 	n = n < LOOK ? n : LOOK;
-	hb_coll__offset(&a->item[i], &b->item[k], n, &together);
+	if (llabs(hb_coll__offset(&a->item[i], &b->item[k], n, &together)) > CLOCKS_MOST)
+		return false;
 	return together * 10 >= n * 9;
 }
 
