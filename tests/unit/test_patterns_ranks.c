@@ -208,6 +208,8 @@ static void experts_are_uneven(void **state)
 	assert_non_null(
 	    strstr(f->what, "grouped products (experts) take 1.333 x as long on the slowest of 2 ranks"));
 	assert_non_null(strstr(f->what, "it is rank 1 (process 300) in 89 of them"));
+	assert_non_null(pat_get(&p, "P33")); /* the others wait for it in the collective */
+	assert_ptr_equal(pat_get(&p, "P33")->cause, f);
 	pat_end(&p);
 }
 

@@ -60,6 +60,7 @@ static void draft_free(struct hb_draft *d)
 	hb_sets__free(&d->idle);
 	hb_sets__free(&d->sampled);
 	hb_ivs__free(&d->spans);
+	hb_ivs__free(&d->device);
 	hb_hist__free(&d->len);
 	free(d->cut);
 	free(d);
@@ -108,6 +109,7 @@ static void sum_up(struct hb_draft *d)
 	hb_sets__join(&d->idle);
 	hb_sets__join(&d->sampled);
 	hb_ivs__join(&d->spans);
+	hb_ivs__join(&d->device);
 	f->exposed_min = hb_ivs__length(&d->idle.sure) + d->weight_sure;
 	f->exposed_likely = hb_ivs__length(&d->idle.likely) + d->weight_likely;
 	f->exposed_max = hb_ivs__length(&d->idle.maybe) + d->weight_maybe;
@@ -121,7 +123,7 @@ static void sum_up(struct hb_draft *d)
 	if (f->delay_ns > f->gain_bound_ns)
 		f->gain_bound_ns = f->delay_ns;
 	f->exposed = d->samples ? &d->sampled.likely : &d->idle.likely;
-	d->oom |= hb_sets__oom(&d->idle) || hb_sets__oom(&d->sampled) || d->spans.oom;
+	d->oom |= hb_sets__oom(&d->idle) || hb_sets__oom(&d->sampled) || d->spans.oom || d->device.oom;
 }
 
 /* Who waited for whom in the worst one. */
@@ -323,6 +325,11 @@ static const struct hb_ivs *cover_of(const struct hb_draft *d)
 	return d->f.exposed->n || !d->spans.n ? d->f.exposed : &d->spans;
 }
 
+static bool explains(const struct hb_pattern *c, const struct hb_pattern *x)
+{
+	return c->explains && strstr(c->explains, x->id);
+}
+
 /* How much of x the cause covers. Where samples stand for time, sums are compared: what was sampled is a
  * part. */
 static u64 covered(const struct hb_draft *x, const struct hb_draft *c)
@@ -330,6 +337,9 @@ static u64 covered(const struct hb_draft *x, const struct hb_draft *c)
 	const struct hb_ivs *a = cover_of(x), *b = cover_of(c);
 	u64 len = hb_ivs__length(a), common = hb_ivs__common(a, b);
 
+	/* Of what only costs device time: where the one is told to explain the other. */
+	if (!len && explains(c->f.pattern, x->f.pattern))
+		return hb_share(hb_ivs__common(&x->device, &c->device), hb_ivs__length(&x->device));
 	if (!common || !len)
 		return 0;
 	if (c->samples || x->samples) {
@@ -338,11 +348,6 @@ static u64 covered(const struct hb_draft *x, const struct hb_draft *c)
 		return part < MILLION ? part : MILLION;
 	}
 	return hb_share(common, len);
-}
-
-static bool explains(const struct hb_pattern *c, const struct hb_pattern *x)
-{
-	return c->explains && strstr(c->explains, x->id);
 }
 
 static bool may_cause(const struct hb_draft *a, const struct hb_draft *b)

@@ -12,9 +12,10 @@
 struct hb_draft {
 	struct hb_finding f; /* first: handed out as it is */
 	const struct hb_scene *s;
-	struct hb_sets idle;			      /* exposed, joined at the end */
-	struct hb_ivs spans;			      /* of occurrences that delay */
-	struct hb_sets sampled;			      /* idle time around the samples that fell into it */
+	struct hb_sets idle;	/* exposed, joined at the end */
+	struct hb_ivs spans;	/* of occurrences that delay */
+	struct hb_ivs device;	/* of those that cost device time, where causes are asked for */
+	struct hb_sets sampled; /* idle time around the samples that fell into it */
 	u64 weight_sure, weight_likely, weight_maybe; /* of samples */
 	u64 samples;
 	u64 worst_delay;

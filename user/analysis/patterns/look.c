@@ -323,6 +323,8 @@ int hb_draft__add_device(struct hb_draft *d, const struct hb_case *c, u64 saved)
 	struct hb_instance x = {0};
 
 	d->f.device_ns += saved;
+	if (d->f.pattern->explains || d->f.pattern->rank == HB_RANK_SYMPTOM)
+		hb_ivs__add(&d->device, c->begin, c->end);
 	return keep(d, c, &x);
 }
 

@@ -316,6 +316,7 @@ HB_PATTERN(p34_rank_imbalance) = {
     .layer = "comm",
     .title = "load imbalance between ranks",
     .rank = HB_RANK_OWN,
+    .explains = "P33",
     .needs = HB_NEED_DEVICE | HB_NEED_RANK_DEVICES,
     .params = params,
     .rule = "time of grouped products, or of attention, in a step: on the slowest rank 1.2 times the mean of "
