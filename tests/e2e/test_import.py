@@ -262,6 +262,20 @@ def test_traces_of_several_ranks_are_one_window(tool):
     assert len(tool.window(alone).of("device")) == 10
 
 
+def test_a_rank_that_is_cut_off_stays_on_the_clock_of_the_others(tool):
+    files = [rank_trace(tool, rank, 1_700_000_000_000_000_000) for rank in (0, 1)]
+    with open(files[1], encoding="utf-8") as f:
+        text = f.read()
+    with open(files[1], "w", encoding="utf-8") as f:
+        f.write(text[:text.index('"correlation": 8')])
+    out = os.path.join(tool.folder, "cut.hbw")
+    said = tool.run("import", *files, "-o", out, code=OK)
+    assert "one of the traces is cut off" in said.err
+    calls = tool.window(out).of("accel")
+    assert len(calls) == 17 and max(c["ts"] for c in calls) == 900_000
+    assert "does not say what its times count from" in tool.run("report", out, code=OK).out
+
+
 def test_traces_of_other_times_are_told(tool):
     files = [rank_trace(tool, 0, 1_700_000_000_000_000_000), os.path.join(tool.folder, "later.json")]
     with open(files[0], encoding="utf-8") as f:

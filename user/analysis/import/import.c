@@ -20,6 +20,7 @@ struct part { /* one file */
 	struct hb_parse_stats parse;
 	struct hb_head head;
 	struct hb_convert convert;
+	bool no_clock; /* it does not say what its times count from: taken as the others' do */
 };
 
 struct import {
@@ -112,6 +113,24 @@ static int read_part(struct import *i, struct part *p)
 	return err ? err : hb_sorter__sort(p->convert.items, i->e);
 }
 
+/* A trace that is cut off does not come to saying what its times count from. Profilers of one version count
+ * from the same moment for months. */
+static void set_clocks(struct import *i)
+{
+	s64 base = 0;
+
+	for (unsigned k = 0; k < i->n; k++)
+		base = base ? base : i->part[k].head.base_ns;
+	for (unsigned k = 0; k < i->n; k++) {
+		struct part *p = &i->part[k];
+
+		p->no_clock = base && !p->head.base_ns;
+		if (p->no_clock)
+			p->head.base_ns = base;
+		i->file[k].offset = p->head.base_ns - i->part[0].head.base_ns;
+	}
+}
+
 static int first_pass(struct import *i)
 {
 	int err = 0;
@@ -121,9 +140,9 @@ static int first_pass(struct import *i)
 
 		err = read_part(i, p);
 		i->st.tmp |= hb_sorter__on_disk(p->convert.items);
-		i->file[k] = (struct hb_join_file){.items = p->convert.items,
-						   .offset = p->head.base_ns - i->part[0].head.base_ns};
+		i->file[k].items = p->convert.items;
 	}
+	set_clocks(i);
 	return err;
 }
 
@@ -237,6 +256,14 @@ static int note_shape(struct import *i, const struct part *p)
 			       (unsigned long long)p->parse.rows);
 	if (p->parse.cut)
 		err = note(i, HB_NOTE_WARNING, &b);
+	b.size = 0;
+	head_of_note(p, &b);
+	if (!err && p->no_clock) {
+		hb_buf__printf(
+		    &b,
+		    "it does not say what its times count from (it may be cut off): taken as the others'");
+		err = note(i, HB_NOTE_WARNING, &b);
+	}
 	b.size = 0;
 	head_of_note(p, &b);
 	if (!err && p->parse.mended) {
