@@ -52,6 +52,23 @@ struct {
 	__type(value, struct hb_sleep);
 } sleeps SEC(".maps");
 
+/* Who ran on this CPU last: what a thread that could run waited for. Of every task, as it may be any. */
+#define HB_RUNS 8 /* a power of two; in a delay of many switches the last few are looked at */
+struct hb_run {
+	u64 from;
+	u32 tid, pid;
+};
+struct hb_runs {
+	struct hb_run run[HB_RUNS];
+	u32 n;
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct hb_runs);
+} runs SEC(".maps");
+
 /* A native walk reads one user word per frame, so it is repeated only when instruction, frame pointer, or the
  * first frame's two words (the caller's frame and return address) differ from the last time. Callers further
  * out that changed without moving those are not noticed. */
@@ -144,6 +161,47 @@ static __always_inline u32 sleep_stack(struct task_struct *t, const struct hb_sl
 	return s->before && hb_python ? edge_stack(t) : s->stack;
 }
 
+/* Who had this CPU most of the time since `since`; 0 in out->tid: it was idle, or that is longer ago than is
+ * kept. */
+static __always_inline void who_ran(u64 since, u64 now, struct hb_run *out)
+{
+	u32 zero = 0, n;
+	struct hb_runs *r = bpf_map_lookup_elem(&runs, &zero);
+	u64 end = now, most = 0;
+
+	out->tid = out->pid = 0;
+	if (!r)
+		return;
+	n = r->n;
+	for (int i = 1; i <= HB_RUNS; i++) {
+		const struct hb_run *one = &r->run[(n - i) & (HB_RUNS - 1)];
+		u64 from = one->from > since ? one->from : since;
+
+		if (end <= since || !one->from)
+			break;
+		if (end - from > most) {
+			most = end - from;
+			out->tid = one->tid;
+			out->pid = one->pid;
+		}
+		end = one->from;
+	}
+}
+
+static __always_inline void note_run(const struct task_struct *next)
+{
+	u32 zero = 0;
+	struct hb_runs *r = bpf_map_lookup_elem(&runs, &zero);
+	struct hb_run *one;
+
+	if (!r)
+		return;
+	one = &r->run[r->n++ & (HB_RUNS - 1)];
+	one->from = bpf_ktime_get_ns();
+	one->tid = next->pid;
+	one->pid = next->tgid;
+}
+
 static __always_inline void sleep_emit(struct task_struct *next, const struct hb_sleep *s, u64 now, u8 flags)
 {
 	bool outside = s->sysno == HB_SYSNO_NONE;
@@ -173,6 +231,17 @@ static __always_inline void sleep_emit(struct task_struct *next, const struct hb
 	o->state = s->state;
 	o->flags = flags | (s->before ? HB_OFFCPU_BEFORE : 0);
 	o->pad = 0;
+	o->ran = 0;
+	o->ran_pid = 0;
+	/* Shorter ones are what a switch costs anyway. Of a thread that does not run yet the CPU is not
+	 * known. */
+	if (o->ready >= hb_offcpu_stack_min_ns && !(flags & HB_OFFCPU_OPEN)) {
+		struct hb_run ran;
+
+		who_ran(now - o->ready, now, &ran);
+		o->ran = ran.tid;
+		o->ran_pid = ran.pid;
+	}
 	HB_SUBMIT(o);
 }
 
@@ -202,6 +271,7 @@ int sched_switch(u64 *ctx)
 		switch_out(ctx, prev, ctx[0] & 1, hb_switch_has_state ? (u32)ctx[3] : hb_task__state(prev));
 	if (next->tgid && hb_target__is(next->tgid))
 		switch_in(next);
+	note_run(next);
 	return 0;
 }
 

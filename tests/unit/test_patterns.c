@@ -369,11 +369,16 @@ static void files(void **state)
 
 static void no_cpu(void **state)
 {
-	const struct hb_rec_offcpu o = {.sysno = HB_SYSNO_NONE, .wsys = HB_SYSNO_NONE, .state = PREEMPTED};
+	const struct hb_rec_offcpu o = {
+	    .sysno = HB_SYSNO_NONE, .wsys = HB_SYSNO_NONE, .state = PREEMPTED, .ran = 900, .ran_pid = 900};
+	const struct hb_finding *x;
 	struct pat p = pat_new("ready"), q = pat_new("ready-short"), r = pat_new("ready-busy");
 
 	sleeps(&p, MS, 2 * MS, 2 * MS, o);
-	assert_int_equal(pat_first(&p, "P30", STEPS * 2 * MS)->count, STEPS);
+	x = pat_first(&p, "P30", STEPS * 2 * MS);
+	assert_int_equal(x->count, STEPS);
+	assert_non_null(strstr(x->what, "meanwhile bystander had its CPU for 100 % of the time"));
+	assert_int_equal(x->worst[0].waker->tid, 900);
 	pat_end(&p);
 	sleeps(&q, MS, 50 * US, 50 * US, o); /* what a wake-up costs anyway */
 	pat_silent(&q, "P30");

@@ -743,7 +743,7 @@ static void preemption_is_ready_time(void **state)
 {
 	struct rig_child c;
 	struct rig_record *x;
-	unsigned pos = 0, preempted = 0;
+	unsigned pos = 0, preempted = 0, named = 0;
 	struct rig *r;
 
 	RIG_NEEDS_ROOT();
@@ -764,8 +764,12 @@ static void preemption_is_ready_time(void **state)
 		assert_int_equal(x->offcpu.chankind, HB_CHAN_NONE);
 		if (x->offcpu.sysno == HB_SYSNO_NONE)
 			assert_int_equal(x->offcpu.a0, 0);
+		assert_int_not_equal(x->offcpu.ran, c.slot[TID]); /* it was not that one */
+		assert_int_equal(x->offcpu.ran != 0, x->offcpu.ran_pid != 0);
+		named += x->offcpu.ran != 0;
 	}
 	assert_true(preempted > 3);
+	assert_true(named > 0); /* a slice is longer than the 100 us from which on it is told */
 	rig__free(r);
 	rig_child__drop(&c);
 }

@@ -247,6 +247,10 @@ def run_queue(cause):
     seen, true = waited_for_cpu(cause)
     near(seen, true, "time ready to run but not running")
     assert true > 0.1 * cause.truth.length
+    instead = collections.Counter()
+    for r in slept(cause, cause.truth.thread("dispatch").tid):
+        instead[r.get("ran", {}).get("comm")] += r.get("runnable_ns", 0)
+    assert instead["batch-job"] >= 0.8 * sum(instead.values()), instead
 
 
 def run_queue_apart(twin, cause):

@@ -432,6 +432,22 @@ static void emit_waker(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 
 	hb_jbuf__lit(&c->line, "}");
 }
 
+static void emit_ran(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
+{
+	const struct hb_rec_offcpu *o = c->r->data;
+
+	if (!v)
+		return;
+	key(c, i);
+	hb_jbuf__lit(&c->line, "{\"pid\":");
+	hb_jbuf__u64(&c->line, o->ran_pid);
+	hb_jbuf__lit(&c->line, ",\"tid\":");
+	hb_jbuf__u64(&c->line, v);
+	hb_jbuf__lit(&c->line, ",\"comm\":");
+	hb_jbuf__str(&c->line, hb_decode__comm(c->w, hb_window__task_by_tid(c->w, (u32)v)));
+	hb_jbuf__lit(&c->line, "}");
+}
+
 static void emit_sample_stack(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
 {
 	const struct hb_rec_sample *s = c->r->data;
@@ -490,6 +506,10 @@ static const struct special {
      "{pid, tid, comm, context, syscall, fd, file (path or peer)}; in softirq and hardirq the running thread "
      "is a bystander"},
     {"offcpu", "waker_pid", NULL, NULL, NULL},
+    {"offcpu", "ran", "ran", emit_ran,
+     "{pid, tid, comm} of who had its CPU for most of the runnable part, where that is 100 us or more; "
+     "absent: not known, or the CPU was idle"},
+    {"offcpu", "ran_pid", NULL, NULL, NULL},
     {"offcpu", "wa0", NULL, NULL, NULL},
     {"offcpu", "wsys", NULL, NULL, NULL},
     {"offcpu", "wctx", NULL, NULL, NULL},

@@ -252,6 +252,11 @@ static void offcpu(struct hb_pf *p, const struct hb_pf_event *ev, const void *re
 	if (o->sysno != HB_SYSNO_NONE && hb_decode__fd_call(o->sysno))
 		note_int(p, "fd", NOTE_INT, (u64)(s64)(s32)o->a0);
 	offcpu_waker(p, o);
+	if (o->ran) {
+		snprintf(text, sizeof(text), "%.30s (pid %u, tid %u)",
+			 hb_decode__comm(p->w, hb_window__task_by_tid(p->w, o->ran)), o->ran_pid, o->ran);
+		note_text(p, "ran_instead", text);
+	}
 	asyncio_task(p, ev, o->task);
 	callstack(p, o->stack);
 	(void)ev;

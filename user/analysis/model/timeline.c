@@ -121,6 +121,7 @@ static void fill_sleep(struct hb_timeline *tl, const struct hb_record *rec, void
 	    .wa0 = r->wa0,
 	    .waker = r->waker,
 	    .waker_pid = r->waker_pid,
+	    .ran = r->ran,
 	    .sysno = r->sysno,
 	    .wsys = r->wsys,
 	    .state = r->state,

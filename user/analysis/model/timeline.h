@@ -45,6 +45,7 @@ struct hb_tl_sleep { /* off the CPU */
 	u64 ready; /* last part of it, ns: runnable. Of a preemption all of it */
 	u64 chan, local, peer, a0, a1, a2, wa0;
 	u32 waker, waker_pid; /* tid, pid as recorded */
+	u32 ran;	      /* tid of who had the CPU while it was runnable; 0 not known */
 	u16 sysno, wsys;
 	u8 state, wctx, chankind, flags;
 };

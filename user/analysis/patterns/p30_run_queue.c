@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* A thread on the way to the next launch could run and had no CPU. */
+#include <errno.h>
+#include <stdio.h>
+
 #include "analysis/patterns/pattern.h"
+#include "base/map.h"
 #include "base/text.h"
 
 enum { LEAST, P95, EXPOSED_SHARE };
@@ -16,7 +20,23 @@ static const struct hb_param params[] = {
 struct sums {
 	struct hb_hist delay;
 	u64 exposed, preempted;
+	struct hb_map *ran; /* name (string) -> ns of delays in which a thread of that name had the CPU */
 };
+
+#define NAMED 3 /* of those that ran instead */
+
+static int note_runner(const struct hb_scene *s, const struct hb_tl_sleep *z, struct sums *sum)
+{
+	const struct hb_task *t = z->ran ? hb_window__task_by_tid(s->w, z->ran) : NULL;
+	u64 *ns = t && t->comm ? hb_map__slot(sum->ran, t->comm, NULL) : NULL;
+
+	if (!t || !t->comm)
+		return 0;
+	if (!ns)
+		return -ENOMEM;
+	*ns += z->ready;
+	return 0;
+}
 
 static int sum_up(const struct hb_scene *s, u32 t, u64 least, struct sums *sum)
 {
@@ -27,9 +47,12 @@ static int sum_up(const struct hb_scene *s, u32 t, u64 least, struct sums *sum)
 		if (!z[i].ready)
 			continue;
 		if (hb_hist__add(&sum->delay, z[i].ready))
-			return -1;
-		if (z[i].ready >= least)
+			return -ENOMEM;
+		if (z[i].ready >= least) {
 			sum->exposed += hb_scene__likely(s, t, z[i].at.end - z[i].ready, z[i].at.end);
+			if (note_runner(s, &z[i], sum))
+				return -ENOMEM;
+		}
 		sum->preempted += z[i].state == HB_TSTATE_RUNNING;
 	}
 	return 0;
@@ -44,12 +67,37 @@ static int add_cases(struct hb_draft *d, const struct hb_scene *s, u32 t, u64 le
 		struct hb_case c = {.begin = z[i].at.end - z[i].ready,
 				    .end = z[i].at.end,
 				    .thread = t,
-				    .stack = z[i].at.stack};
+				    .stack = z[i].at.stack,
+				    .waker = z[i].ran ? hb_window__task_by_tid(s->w, z[i].ran) : NULL};
 
 		if (z[i].ready && z[i].ready >= least && hb_draft__add(d, &c))
-			return -1;
+			return -ENOMEM;
 	}
 	return 0;
+}
+
+/* "; meanwhile cc1 had its CPU for 61 % of the time, nginx for 20 %": the largest first. */
+static void say_runners(struct hb_look *l, struct hb_draft *d, const struct sums *sum)
+{
+	u64 name, ns, before = UINT64_MAX, all = sum->delay.total;
+
+	for (u32 n = 0; n < NAMED; n++) {
+		u64 best = 0, best_name = 0;
+		char text[64];
+
+		for (size_t pos = 0; hb_map__next(sum->ran, &pos, &name, &ns);)
+			if (ns < before && ns > best) {
+				best = ns;
+				best_name = name;
+			}
+		if (best * 20 < all) /* less than 5 % says nothing */
+			break;
+		before = best;
+		snprintf(text, sizeof(text), "%s", hb_window__string(l->s->w, (u32)best_name));
+		hb_draft__say(d,
+			      n ? ", %s for %llu %%" : "; meanwhile %s had its CPU for %llu %% of the time",
+			      hb_text__clean(text), (unsigned long long)(hb_share(best, all) / 10000));
+	}
 }
 
 /* The first thread of a process opens the finding, the others add to it: their delays have one cause. */
@@ -71,14 +119,17 @@ static int tell(struct hb_look *l, u32 t, const struct sums *sum, u64 p95, struc
 		hb_draft__say(*d, "; %s %llu times, up to %s", who, (unsigned long long)sum->delay.count,
 			      text);
 	}
-	return *d ? add_cases(*d, l->s, t, hb_look__param(l, LEAST)) : -1;
+	if (!*d)
+		return -ENOMEM;
+	say_runners(l, *d, sum);
+	return add_cases(*d, l->s, t, hb_look__param(l, LEAST));
 }
 
 static int look_at(struct hb_look *l, u32 t, struct hb_draft **d)
 {
 	const struct hb_tl_thread *th = hb_timeline__thread(l->s->tl, t);
-	struct sums sum = {0};
-	int err = sum_up(l->s, t, hb_look__param(l, LEAST), &sum);
+	struct sums sum = {.ran = hb_map__new()};
+	int err = sum.ran ? sum_up(l->s, t, hb_look__param(l, LEAST), &sum) : -ENOMEM;
 	u64 p95 = hb_hist__quantile(&sum.delay, 0.95);
 	u64 share = hb_share(sum.exposed, hb_scene__step_time(l->s, th->pid));
 
@@ -86,6 +137,7 @@ static int look_at(struct hb_look *l, u32 t, struct hb_draft **d)
 	if (!err && sum.delay.count && hb_look__either(l, EXPOSED_SHARE, share, P95, p95))
 		err = tell(l, t, &sum, p95, d);
 	hb_hist__free(&sum.delay);
+	hb_map__free(sum.ran);
 	return err;
 }
 
@@ -115,7 +167,8 @@ HB_PATTERN(p30_run_queue) = {
     .params = params,
     .rule = "a thread on the way to the next launch is ready to run and waits for a CPU: often long, or for "
 	    "so much of the "
-	    "steps that the device idles. Which task ran instead is not recorded",
+	    "steps that the device idles. Named are those that took the CPU from it, or had it until it came "
+	    "back",
     .fix =
 	"pin or isolate the engine's threads, lower the priority of the others, give the container more CPUs",
     .ref = "vllm-project/vllm-ascend#6569",

@@ -28,7 +28,8 @@ struct ring {
 	u16 last_idx;
 };
 
-/* A second thread that a record names (a waker): a TID member followed by its PID member. */
+/* Other threads that a record names (a waker, who ran instead): a TID member followed by its PID member. */
+#define OTHERS 2
 struct other {
 	int tid_off, pid_off; /* -1: none */
 };
@@ -39,7 +40,7 @@ struct hb_collect {
 	unsigned n_rings;
 	int epoll_fd;
 	const struct hb_type *types[HB_TYPE_MAX];
-	struct other others[HB_TYPE_MAX];
+	struct other others[HB_TYPE_MAX][OTHERS];
 	struct subscriber *subs[HB_TYPE_MAX];
 	struct subscriber diverted[HB_WIRE_MESSAGES];
 	struct ring *delivering; /* whose message is being delivered */
@@ -91,32 +92,35 @@ static void note_stack(struct hb_collect *c, struct ring *r, u32 pid, u32 raw)
 		c->stack_fn(pid, raw, c->stack_arg);
 }
 
-static struct other find_other(const struct hb_type *t)
+static void find_others(const struct hb_type *t, struct other *o)
 {
-	for (unsigned i = 0; t && i + 1 < t->n_fields; i++)
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < OTHERS; i++)
+		o[i] = (struct other){-1, -1};
+	for (unsigned i = 0; t && i + 1 < t->n_fields && n < OTHERS; i++)
 		if (t->fields[i].role == HB_ROLE_TID && t->fields[i + 1].role == HB_ROLE_PID)
-			return (struct other){t->fields[i].offset, t->fields[i + 1].offset};
-	return (struct other){-1, -1};
+			o[n++] = (struct other){t->fields[i].offset, t->fields[i + 1].offset};
 }
 
-/* A waker outside the target never sends a record itself, yet a reader wants its name. */
-static void note_other(struct hb_collect *c, const struct other *o, const void *payload)
+/* Threads outside the target never send a record themselves, yet a reader wants their names. */
+static void note_others(struct hb_collect *c, const struct other *o, const void *payload)
 {
-	u32 tid, pid;
+	for (unsigned i = 0; i < OTHERS && o[i].tid_off >= 0; i++) {
+		u32 tid, pid;
 
-	if (o->tid_off < 0)
-		return;
-	memcpy(&tid, (const char *)payload + o->tid_off, sizeof(tid));
-	memcpy(&pid, (const char *)payload + o->pid_off, sizeof(pid));
-	if (tid)
-		hb_collect__task(c, pid, tid);
+		memcpy(&tid, (const char *)payload + o[i].tid_off, sizeof(tid));
+		memcpy(&pid, (const char *)payload + o[i].pid_off, sizeof(pid));
+		if (tid)
+			hb_collect__task(c, pid, tid);
+	}
 }
 
 /* The roles say where stacks and wakers are; the type itself is never looked at. */
 static void note_roles(struct hb_collect *c, struct ring *r, const struct hb_type *t, const struct hb_wire *w,
 		       const void *payload)
 {
-	note_other(c, &c->others[t->id], payload);
+	note_others(c, c->others[t->id], payload);
 	for (int i = 0; i < 2; i++) {
 		u32 raw;
 
@@ -237,7 +241,7 @@ struct hb_collect *hb_collect__new(const struct hb_collect_opts *o, struct hb_er
 	}
 	for (unsigned id = 0; id < HB_TYPE_MAX; id++) {
 		c->types[id] = hb_schema__type(id);
-		c->others[id] = find_other(c->types[id]);
+		find_others(c->types[id], c->others[id]);
 	}
 	for (unsigned i = 0; i <= c->n_rings; i++)
 		if (add_ring(c, i, i < c->n_rings ? o->ring_fds[i] : -1, e))
