@@ -22,28 +22,28 @@ void hb_doc__hist(struct hb_doc *d, const struct hb_hist *h)
 	hb_json__ku64(d->j, "max_ns", h->max);
 }
 
-void hb_doc__dist(struct hb_doc *doc, const struct hb_dist *d, const char *unit)
+void hb_doc__dist(struct hb_doc *d, const struct hb_dist *x, const char *unit)
 {
-	struct hb_json *j = doc->j;
+	struct hb_json *j = d->j;
 	char key[24];
 	const struct {
 		const char *name;
 		u64 value;
-	} m[] = {{"min", d->min}, {"p50", d->p50}, {"p95", d->p95}, {"max", d->max}};
+	} m[] = {{"min", x->min}, {"p50", x->p50}, {"p95", x->p95}, {"max", x->max}};
 
-	hb_json__ku64(j, "count", d->count);
+	hb_json__ku64(j, "count", x->count);
 	snprintf(key, sizeof(key), "total%s", unit);
-	hb_json__ku64(j, key, d->total);
-	if (!d->count)
+	hb_json__ku64(j, key, x->total);
+	if (!x->count)
 		return;
 	for (size_t i = 0; i < sizeof(m) / sizeof(*m); i++) {
 		snprintf(key, sizeof(key), "%s%s", m[i].name, unit);
 		hb_json__ku64(j, key, m[i].value);
 	}
 	snprintf(key, sizeof(key), "mean%s", unit);
-	hb_json__kreal(j, key, d->mean, 3);
+	hb_json__kreal(j, key, x->mean, 3);
 	snprintf(key, sizeof(key), "std%s", unit);
-	hb_json__kreal(j, key, d->std, 3);
+	hb_json__kreal(j, key, x->std, 3);
 }
 
 void hb_doc__proc(struct hb_doc *d, const struct hb_proc_stat *p)
