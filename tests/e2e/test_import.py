@@ -239,6 +239,10 @@ def rank_trace(tool, rank, base, pid=251):
     return path
 
 
+def whose(kernels):
+    return sorted((k["pid"], k["name"], k["ts"], k["dur"]) for k in kernels)
+
+
 def test_traces_of_several_ranks_are_one_window(tool):
     """Processes of one number stay two, each with its own calls and kernels, on one clock."""
     files = [rank_trace(tool, 0, 1_700_000_000_000_000_000), rank_trace(tool, 1, 1_700_000_000_000_400_000)]
@@ -256,6 +260,11 @@ def test_traces_of_several_ranks_are_one_window(tool):
         assert sorted(k["ts"] for k in kernels if k["pid"] == pid) == [t + 10_000 for t in calls]
     found = json.loads(tool.run("analyze", out, "--json", code=OK).out)
     assert [d["linked"] if "linked" in d else 10 for d in found["devices"]] == [10, 10]
+    # One list of rows again: the numbers of calls are made different, so that each kernel finds its own call.
+    back, again = os.path.join(tool.folder, "back.json"), os.path.join(tool.folder, "again.hbw")
+    tool.run("export", out, "--format", "kineto", "-o", back, code=OK)
+    tool.run("import", back, "-o", again, code=OK)
+    assert whose(tool.window(again).of("device")) == whose(kernels)
     # Alone each is what it was.
     alone = os.path.join(tool.folder, "alone.hbw")
     tool.run("import", files[1], "-o", alone, code=OK)

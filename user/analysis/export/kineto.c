@@ -180,7 +180,7 @@ static void add_accel(struct hb_kineto *c, const struct hb_record *r)
 	row = row ? row : &none;
 	api = hb_window__string(c->w, row->api);
 	begin_row(c, category_of(row), row->name ? hb_window__string(c->w, row->name) : "?", r);
-	number = c->own_numbers ? a->correlation : ++c->correlation;
+	number = c->own_numbers ? hb_kineto__number(c, r->task->pid, a->correlation) : ++c->correlation;
 	if (number)
 		hb_kineto__u64(c, "correlation", number);
 	hb_kineto__text(c, "api", api);
@@ -199,7 +199,7 @@ static void add_accel(struct hb_kineto *c, const struct hb_record *r)
 		hb_kineto__s64(c, "ret", a->ret);
 	arg_task(c, r, a->task);
 	hb_kineto__end(c);
-	if (c->own_numbers && hb_kineto__has_work(c, r->task->pid, number))
+	if (c->own_numbers && hb_kineto__has_work(c, r->task->pid, a->correlation))
 		hb_kineto__flow(c, 's', number, place_of(r), r->begin);
 }
 
@@ -408,15 +408,18 @@ static int look_ahead(struct hb_kineto *c)
 	c->base = hb_window__info(c->w)->start_ts;
 	c->work = hb_map__new();
 	c->devices = hb_map__new();
-	if (!c->work || !c->devices)
+	c->owner = hb_map__new();
+	c->numbers = hb_map__new();
+	if (!c->work || !c->devices || !c->owner || !c->numbers)
 		return -ENOMEM;
 	hb_window__rewind(c->w);
 	while (!rc && hb_window__next(c->w, &r) > 0) {
 		if (r.begin < c->base)
 			c->base = r.begin;
-		if (r.type == HB_TYPE_accel && ((const struct hb_rec_accel *)r.data)->correlation)
-			c->own_numbers = true;
-		rc = hb_kineto__note_work(c, &r);
+		if (r.type == HB_TYPE_accel)
+			rc = hb_kineto__note_call(c, r.task->pid,
+						  ((const struct hb_rec_accel *)r.data)->correlation);
+		rc = rc ? rc : hb_kineto__note_work(c, &r);
 	}
 	return rc;
 }
@@ -460,6 +463,8 @@ static int run(struct hb_window *w, FILE *out, struct hb_error *e)
 		hb_error__nomem(e, "kineto rows");
 	hb_buf__free(&c.out);
 	hb_map__free(c.work);
+	hb_map__free(c.owner);
+	hb_map__free(c.numbers);
 	hb_map__free(c.devices);
 	return rc;
 }

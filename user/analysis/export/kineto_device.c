@@ -27,6 +27,38 @@ int hb_kineto__note_work(struct hb_kineto *c, const struct hb_record *r)
 	return d->device == UINT32_MAX ? 0 : hb_map__put(c->devices, d->device, r->task->pid);
 }
 
+int hb_kineto__note_call(struct hb_kineto *c, u32 pid, u64 correlation)
+{
+	bool fresh;
+	u64 *owner, *place;
+
+	if (!correlation)
+		return 0;
+	c->own_numbers = true;
+	owner = hb_map__slot(c->owner, correlation, &fresh);
+	if (!owner)
+		return -ENOMEM;
+	if (fresh)
+		*owner = pid;
+	c->shared |= *owner != pid;
+	place = hb_map__slot(c->numbers, pid, &fresh);
+	if (!place)
+		return -ENOMEM;
+	if (fresh)
+		*place = hb_map__size(c->numbers);
+	return 0;
+}
+
+/* Numbers of 32 bits, as profilers have them, stay what they are for the first process. */
+u64 hb_kineto__number(const struct hb_kineto *c, u32 pid, u64 correlation)
+{
+	u64 place;
+
+	if (!c->shared || !correlation || correlation >> 32 || !hb_map__get(c->numbers, pid, &place))
+		return correlation;
+	return correlation | (place - 1) << 32;
+}
+
 bool hb_kineto__has_work(const struct hb_kineto *c, u32 pid, u64 correlation)
 {
 	return correlation && hb_map__get(c->work, key_of(pid, correlation), NULL);
@@ -45,13 +77,13 @@ static const char *sync_name(u8 sync)
 	return names[sync < sizeof(names) / sizeof(*names) ? sync : 0];
 }
 
-static void add_sync(struct hb_kineto *c, const struct hb_rec_device *d)
+static void add_sync(struct hb_kineto *c, u32 pid, const struct hb_rec_device *d)
 {
 	hb_kineto__text(c, "cuda_sync_kind", sync_name(d->sync));
 	if (d->wstream != UINT32_MAX)
 		hb_kineto__u64(c, "wait_on_stream", d->wstream);
 	if (d->waits)
-		hb_kineto__u64(c, "wait_on_cuda_event_record_corr_id", d->waits);
+		hb_kineto__u64(c, "wait_on_cuda_event_record_corr_id", hb_kineto__number(c, pid, d->waits));
 }
 
 static void add_known(struct hb_kineto *c, const char *key, u64 v)
@@ -98,7 +130,7 @@ void hb_kineto__device(struct hb_kineto *c, const struct hb_record *r)
 		hb_kineto__u64(c, "context", d->context);
 		hb_kineto__s64(c, "stream", d->stream == UINT32_MAX ? -1 : (s64)d->stream);
 	}
-	add_known(c, "correlation", d->correlation);
+	add_known(c, "correlation", hb_kineto__number(c, r->task->pid, d->correlation));
 	if (d->queued >= c->base)
 		add_known(c, "queued", d->queued - c->base);
 	if (d->kind == HB_DEVKIND_KERNEL)
@@ -108,10 +140,10 @@ void hb_kineto__device(struct hb_kineto *c, const struct hb_record *r)
 	if (d->copy)
 		hb_kineto__text(c, "kind", hb_word(HB_WORDS_COPY, d->copy));
 	if (d->kind == HB_DEVKIND_SYNC)
-		add_sync(c, d);
+		add_sync(c, r->task->pid, d);
 	hb_kineto__end(c);
 	if (d->correlation && d->kind <= HB_DEVKIND_MEMSET)
-		hb_kineto__flow(c, 'f', d->correlation, at, r->begin);
+		hb_kineto__flow(c, 'f', hb_kineto__number(c, r->task->pid, d->correlation), at, r->begin);
 }
 
 /* A text that is JSON, as long as it looks like it: a damaged window must not make a damaged file. */

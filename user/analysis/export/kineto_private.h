@@ -16,6 +16,9 @@ struct hb_kineto {
 	bool own_numbers;	/* calls carry correlations of their own */
 	struct hb_map *work;	/* (process, correlation) of what ran on a device */
 	struct hb_map *devices; /* numbers of devices -> process */
+	struct hb_map *owner;	/* correlation -> process of the first call with it */
+	struct hb_map *numbers; /* process with such numbers -> its place among those, from 1 */
+	bool shared;		/* two processes have the same: they are told apart by hb_kineto__number() */
 	bool first;
 };
 
@@ -43,6 +46,10 @@ void hb_kineto__name(struct hb_kineto *c, const char *what, struct hb_kineto_pla
 
 /* Looks at a record in the pass before the rows are written. 0 or -ENOMEM. */
 int hb_kineto__note_work(struct hb_kineto *c, const struct hb_record *r);
+/* Notes the number of a call. 0 or -ENOMEM. */
+int hb_kineto__note_call(struct hb_kineto *c, u32 pid, u64 correlation);
+/* A process's number of a call as it goes into the file, where one list holds all processes. */
+u64 hb_kineto__number(const struct hb_kineto *c, u32 pid, u64 correlation);
 /* Did the call with this correlation lead to something on a device? */
 bool hb_kineto__has_work(const struct hb_kineto *c, u32 pid, u64 correlation);
 void hb_kineto__device(struct hb_kineto *c, const struct hb_record *r);
