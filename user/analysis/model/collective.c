@@ -225,7 +225,7 @@ static struct hb_coll one(const struct hb_collectives *c, const struct group *g,
 
 	for (u32 r = 0; r < g->pub.n_ranks; r++) {
 		const struct hb_coll_item *o = item_of(c, g, i, r);
-		u64 begin = o->begin - (u64)g->pub.rank[r].offset;
+		u64 begin = hb_coll__moment(&g->pub.rank[r], o->begin);
 
 		x.first = begin < x.first ? begin : x.first;
 		x.shortest = o->end - o->begin < x.shortest ? o->end - o->begin : x.shortest;
@@ -234,8 +234,6 @@ static struct hb_coll one(const struct hb_collectives *c, const struct group *g,
 			x.late = r;
 		}
 	}
-	for (u32 r = 0; r < g->pub.n_ranks; r++)
-		x.wait += x.last - (item_of(c, g, i, r)->begin - (u64)g->pub.rank[r].offset);
 	return x;
 }
 

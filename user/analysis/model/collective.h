@@ -41,7 +41,6 @@ struct hb_coll {	   /* one collective */
 	u64 elements;	   /* 0: not told */
 	u64 message;	   /* of kernels: bytes of the whole; 0 not known */
 	u64 shortest;	   /* of kernels: duration of the rank that waited least */
-	u64 wait;	   /* of kernels: ns that all ranks together were in it before the last one came */
 	u8 dtype, formula; /* formula: enum hb_roof_kind + 1, where message is known; else 0 */
 	u8 pad[6];
 };

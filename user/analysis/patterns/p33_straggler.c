@@ -234,7 +234,7 @@ static u64 waited(const struct hb_scene *s, const struct hb_coll_group *g, u32 i
 {
 	const struct hb_device *v = hb_devices__at(s->dev, g->rank[r].device);
 	const struct hb_device_op *o = &v->op[hb_coll__op(s->coll, g, i, r)];
-	u64 begin = o->begin - (u64)g->rank[r].offset, until = g->coll[i].last;
+	u64 begin = hb_coll__moment(&g->rank[r], o->begin), until = g->coll[i].last;
 
 	if (begin >= until)
 		return 0;

@@ -78,12 +78,14 @@ static int sum_up(const struct hb_look *l, const struct hb_coll_group *g, struct
 static int tell(struct hb_look *l, const struct hb_coll_group *g, const struct sums *x)
 {
 	const struct hb_device *v = hb_devices__at(l->s->dev, g->rank[0].device);
+	char least[32];
 	struct hb_draft *d =
 	    hb_look__find(l,
-			  "collectives of %u ranks move %.1f GB/s over each rank's link in the median (%llu "
-			  "of 1 MiB and more), where "
-			  "it is made for %.0f GB/s, even without the waits for the last rank",
-			  g->n_ranks, (double)x->median / 1e9, (unsigned long long)x->n, x->link / 1e9);
+			  "collectives of %u ranks move %.1f GB/s over each rank's link in the median of "
+			  "%llu (messages of %s and "
+			  "more), where it is made for %.0f GB/s; waits for the last rank are not in that",
+			  g->n_ranks, (double)x->median / 1e9, (unsigned long long)x->n,
+			  hb_text__bytes(least, sizeof(least), hb_look__param(l, LEAST)), x->link / 1e9);
 	int err = 0;
 
 	if (!d)
