@@ -34,6 +34,12 @@ struct hb_coll_rank {
 	s64 offset;	 /* of kernels: ns that its clock is ahead of the first rank's */
 };
 
+/* A moment of a rank on the first one's clock. */
+static inline u64 hb_coll__moment(const struct hb_coll_rank *r, u64 t)
+{
+	return r->offset > 0 && t < (u64)r->offset ? 0 : t - (u64)r->offset;
+}
+
 struct hb_coll {	   /* one collective */
 	u64 first, last;   /* begin of the earliest and of the latest rank's call */
 	u32 late;	   /* index of the rank that came last */
