@@ -7,9 +7,13 @@
 
 enum slot_state { FREE = 0, USED = 1, DEAD = 2 };
 
+struct slot {
+	uint64_t key, value;
+};
+
 struct hb_map {
 	size_t cap, used, filled; /* filled counts dead slots too */
-	uint64_t *keys, *values;
+	struct slot *slot;
 	uint8_t *state;
 };
 
@@ -38,12 +42,10 @@ uint64_t hb_hash_bytes(const void *data, size_t size)
 
 static int alloc_slots(struct hb_map *m, size_t cap)
 {
-	m->keys = calloc(cap, sizeof(*m->keys));
-	m->values = calloc(cap, sizeof(*m->values));
+	m->slot = malloc(cap * sizeof(*m->slot));
 	m->state = calloc(cap, 1);
-	if (!m->keys || !m->values || !m->state) {
-		free(m->keys);
-		free(m->values);
+	if (!m->slot || !m->state) {
+		free(m->slot);
 		free(m->state);
 		return -ENOMEM;
 	}
@@ -67,8 +69,7 @@ void hb_map__free(struct hb_map *m)
 {
 	if (!m)
 		return;
-	free(m->keys);
-	free(m->values);
+	free(m->slot);
 	free(m->state);
 	free(m);
 }
@@ -86,7 +87,7 @@ static size_t find(const struct hb_map *m, uint64_t key, bool *found)
 	for (;; i = (i + 1) & mask) {
 		if (m->state[i] == FREE)
 			break;
-		if (m->state[i] == USED && m->keys[i] == key) {
+		if (m->state[i] == USED && m->slot[i].key == key) {
 			*found = true;
 			return i;
 		}
@@ -109,16 +110,14 @@ static int grow(struct hb_map *m)
 	for (size_t i = 0; i < old.cap; i++) {
 		if (old.state[i] != USED)
 			continue;
-		size_t j = find(m, old.keys[i], &found);
+		size_t j = find(m, old.slot[i].key, &found);
 
-		m->keys[j] = old.keys[i];
-		m->values[j] = old.values[i];
+		m->slot[j] = old.slot[i];
 		m->state[j] = USED;
 		m->used++;
 		m->filled++;
 	}
-	free(old.keys);
-	free(old.values);
+	free(old.slot);
 	free(old.state);
 	return 0;
 }
@@ -129,7 +128,7 @@ bool hb_map__get(const struct hb_map *m, uint64_t key, uint64_t *value)
 	size_t i = find(m, key, &found);
 
 	if (found && value)
-		*value = m->values[i];
+		*value = m->slot[i].value;
 	return found;
 }
 
@@ -141,7 +140,7 @@ uint64_t *hb_map__slot(struct hb_map *m, uint64_t key, bool *fresh)
 	if (fresh)
 		*fresh = !found;
 	if (found)
-		return &m->values[i];
+		return &m->slot[i].value;
 	if ((m->filled + 1) * 10 > m->cap * 7) {
 		if (grow(m))
 			return NULL;
@@ -149,11 +148,10 @@ uint64_t *hb_map__slot(struct hb_map *m, uint64_t key, bool *fresh)
 	}
 	if (m->state[i] == FREE)
 		m->filled++;
-	m->keys[i] = key;
-	m->values[i] = 0;
+	m->slot[i] = (struct slot){.key = key};
 	m->state[i] = USED;
 	m->used++;
-	return &m->values[i];
+	return &m->slot[i].value;
 }
 
 int hb_map__put(struct hb_map *m, uint64_t key, uint64_t value)
@@ -182,8 +180,8 @@ bool hb_map__next(const struct hb_map *m, size_t *pos, uint64_t *key, uint64_t *
 	for (; *pos < m->cap; (*pos)++) {
 		if (m->state[*pos] != USED)
 			continue;
-		*key = m->keys[*pos];
-		*value = m->values[*pos];
+		*key = m->slot[*pos].key;
+		*value = m->slot[*pos].value;
 		(*pos)++;
 		return true;
 	}

@@ -63,19 +63,19 @@ static u64 bytes_of(const struct hb_model *m, const struct hb_call_stat *c, cons
 	return r->bytes * size;
 }
 
-static struct hb_call_stat *call_of(struct hb_model *m, struct hb_proc_stat *p, u32 probe)
+static struct call *call_of(struct hb_model *m, struct hb_proc_stat *p, u32 probe)
 {
 	static const struct hb_probe_row unknown;
 	bool fresh;
-	struct hb_call_stat *c = hb_rows__get(&m->calls, (u64)p->idx << 32 | probe, &fresh);
+	struct call *c = hb_rows__get(&m->calls, (u64)p->idx << 32 | probe, &fresh);
 
 	if (c && fresh) {
-		c->proc = p;
-		c->probe = probe;
-		c->row = hb_window__probe(m->w, probe);
-		if (!c->row)
-			c->row = &unknown;
-		c->op = hb_op__of(m->w, c->row);
+		c->pub.proc = p;
+		c->pub.probe = probe;
+		c->pub.row = hb_window__probe(m->w, probe);
+		if (!c->pub.row)
+			c->pub.row = &unknown;
+		c->pub.op = hb_op__of(m->w, c->pub.row);
 	}
 	return c;
 }
@@ -98,7 +98,7 @@ static struct use *use_of(struct hb_model *m, struct thread *t, u32 probe)
 	if (!u->call) {
 		u->call = call_of(m, t->pub.proc, page << PAGE_BITS | at);
 		if (u->call)
-			u->call->threads++;
+			u->call->pub.threads++;
 	}
 	return u->call ? u : NULL;
 }
@@ -121,19 +121,29 @@ static void add_result(struct hb_call_stat *c, s32 code)
 		c->results_other++;
 }
 
+static struct hb_class_stat *class_of(struct hb_model *m, enum hb_op op)
+{
+	struct hb_class_stat *k = m->class_of[op];
+
+	if (!k)
+		k = m->class_of[op] = hb_rows__get(&m->classes, op, NULL);
+	if (k)
+		k->op = op;
+	else
+		m->oom = true;
+	return k;
+}
+
 /* Outermost calls only: the class table and the thread's totals. */
 static void add_operation(struct hb_model *m, struct thread *t, const struct hb_call_stat *c,
-			  const struct hb_rec_accel *r, bool timed)
+			  const struct hb_rec_accel *r)
 {
 	enum hb_op op = c->op;
-	struct hb_class_stat *k = hb_rows__get(&m->classes, op, NULL);
+	struct hb_class_stat *k = class_of(m, op);
 	bool failed = (r->flags & HB_AFLAG_RET) && r->ret;
 
-	if (!k || (timed && hb_hist__add(&k->dur, r->dur))) {
-		m->oom = true;
+	if (!k)
 		return;
-	}
-	k->op = op;
 	k->count++;
 	k->errors += failed;
 	k->bytes += bytes_of(m, c, r);
@@ -152,16 +162,16 @@ static void add_operation(struct hb_model *m, struct thread *t, const struct hb_
 void hb_model__accel(struct hb_model *m, struct thread *t, const struct hb_rec_accel *r)
 {
 	struct use *u = use_of(m, t, r->probe);
-	bool timed = r->dur || (r->flags & HB_AFLAG_TIMED);
-	struct hb_call_stat *c;
+	bool inner = r->flags & HB_AFLAG_INNER;
+	struct hb_call_stat *c = u ? &u->call->pub : NULL;
 
-	if (!u || (timed && hb_hist__add(&u->call->dur, r->dur))) {
+	if (!u || ((r->dur || (r->flags & HB_AFLAG_TIMED)) &&
+		   hb_hist__add(inner ? &u->call->inner : &c->dur, r->dur))) {
 		m->oom = true;
 		return;
 	}
-	c = u->call;
 	c->count++;
-	c->inner += !!(r->flags & HB_AFLAG_INNER);
+	c->inner += inner;
 	c->nested += r->nested;
 	c->bytes += bytes_of(m, c, r);
 	if (r->flags & HB_AFLAG_RET)
@@ -171,8 +181,8 @@ void hb_model__accel(struct hb_model *m, struct thread *t, const struct hb_rec_a
 		c->busiest_ns = u->ns;
 		c->busiest = t->pub.task;
 	}
-	if (!(r->flags & HB_AFLAG_INNER))
-		add_operation(m, t, c, r, timed);
+	if (!inner)
+		add_operation(m, t, c, r);
 	if (r->stack)
 		hb_model__add_stack(m, HB_USE_ACCEL, t->pub.proc, r->stack, 0, r->dur);
 }
@@ -197,8 +207,19 @@ static int cmp_classes(const void *a, const void *b)
 	return (int)x->op - (int)y->op;
 }
 
+/* The durations of a class are those of its functions' outermost calls. */
+static int sum_durations(struct hb_model *m, struct call *c)
+{
+	struct hb_class_stat *k = m->class_of[c->pub.op];
+	int err = k ? hb_hist__merge(&k->dur, &c->pub.dur) : 0;
+
+	return err ? err : hb_hist__merge(&c->pub.dur, &c->inner);
+}
+
 void hb_model__finish_calls(struct hb_model *m)
 {
+	for (u32 i = 0; i < m->calls.n; i++)
+		m->oom |= sum_durations(m, m->calls.row[i]) != 0;
 	hb_rows__sort(&m->calls, cmp_calls);
 	hb_rows__sort(&m->classes, cmp_classes);
 }

@@ -194,7 +194,7 @@ static int init_tables(struct hb_model *m)
 	} tables[] = {
 	    {&m->procs, sizeof(struct hb_proc_stat)},
 	    {&m->threads, sizeof(struct thread)},
-	    {&m->calls, sizeof(struct hb_call_stat)},
+	    {&m->calls, sizeof(struct call)},
 	    {&m->classes, sizeof(struct hb_class_stat)},
 	    {&m->sleeps, sizeof(struct hb_sleep_stat)},
 	    {&m->reasons, sizeof(struct hb_reason_stat)},
@@ -336,7 +336,10 @@ struct hb_model *hb_model__build(struct hb_window *w, struct hb_error *e)
 
 static void drop_call(void *row)
 {
-	hb_hist__free(&((struct hb_call_stat *)row)->dur);
+	struct call *c = row;
+
+	hb_hist__free(&c->pub.dur);
+	hb_hist__free(&c->inner);
 }
 
 static void drop_class(void *row)

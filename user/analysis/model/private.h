@@ -9,8 +9,13 @@
 #define PAGE_BITS  6 /* probes of one page of a thread's call counters */
 #define PAGE_SIZE_ (1u << PAGE_BITS)
 
+struct call {
+	struct hb_call_stat pub; /* first; until finish `dur` has the outermost calls only */
+	struct hb_hist inner;	 /* .. and this the others */
+};
+
 struct use { /* one function as one thread uses it */
-	struct hb_call_stat *call;
+	struct call *call;
 	u64 ns;
 };
 
@@ -35,6 +40,7 @@ struct hb_model {
 	bool oom;
 	u32 n_pages; /* of a thread */
 	struct thread **by_task;
+	struct hb_class_stat *class_of[HB_OP_COUNT]; /* rows of classes; NULL: none yet */
 	struct hb_rows procs, threads, calls, classes, sleeps, reasons, wakers, edges, syscalls, funcs,
 	    kernel, stacks, prices, locks, py_calls, fields, exceptions, gils, holders, gcs,
 	    merged;	      /* stacks by functions */

@@ -13,7 +13,10 @@ struct hb_rows {
 	struct hb_map *map;
 	void **row;
 	uint32_t n, cap;
-	size_t size;	   /* of one row */
+	size_t size;	     /* of one row */
+	struct block *block; /* inside: where rows lie, and the room left in the last one */
+	char *next;
+	uint32_t room;
 	uint64_t last_key; /* records of one kind come in runs */
 	void *last;
 };
@@ -21,7 +24,9 @@ struct hb_rows {
 int hb_rows__init(struct hb_rows *t, size_t row_size);
 /* The row of `key`, zeroed when new (*fresh); NULL: out of memory. */
 void *hb_rows__get(struct hb_rows *t, uint64_t key, bool *fresh);
-/* Orders `row`; the keys still find their rows only before this. */
+/* The row of `key`, before and after sorting; NULL: none. */
+void *hb_rows__find(const struct hb_rows *t, uint64_t key);
+/* Orders `row`. */
 void hb_rows__sort(struct hb_rows *t, int (*cmp)(const void *, const void *));
 /* `drop` (may be NULL) releases what a row owns. */
 void hb_rows__free(struct hb_rows *t, void (*drop)(void *row));

@@ -446,14 +446,11 @@ const struct hb_usage_row *hb_usage__at(const struct hb_usage *u, u32 i)
 
 const struct hb_usage_row *hb_usage__find(const struct hb_usage *u, enum hb_usage_kind kind, const char *name)
 {
-	u64 at;
+	const struct hb_usage_row *r;
 
-	for (u64 key = key_of(kind, name); hb_map__get(u->rows.map, key, &at); key++) {
-		const struct hb_usage_row *r = u->rows.row[at];
-
+	for (u64 key = key_of(kind, name); (r = hb_rows__find(&u->rows, key)); key++)
 		if (r->kind == kind && strcmp(r->name, name) == 0)
 			return r;
-	}
 	return NULL;
 }
 

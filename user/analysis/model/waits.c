@@ -235,11 +235,10 @@ void hb_model__finish_waits(struct hb_model *m)
 	u64 key, at;
 
 	while (hb_map__next(m->wakers.map, &pos, &key, &at)) {
-		u64 reason_key = (key >> 44) << 3 | ((key >> 41) & 7);
-		u64 reason;
+		struct hb_reason_stat *s = hb_rows__find(&m->reasons, (key >> 44) << 3 | ((key >> 41) & 7));
 
-		if (hb_map__get(m->reasons.map, reason_key, &reason))
-			rank_waker(m->reasons.row[reason], m->wakers.row[at]);
+		if (s)
+			rank_waker(s, (const struct hb_waker_stat *)(uintptr_t)at);
 	}
 	hb_rows__sort(&m->sleeps, cmp_sleeps);
 	hb_rows__sort(&m->locks, cmp_locks);
