@@ -19,7 +19,7 @@ void *hb_devices__push(void *array, u32 *n, u32 *cap, size_t size)
 		*a = p;
 		*cap = more;
 	}
-	return memset((char *)*a + (size_t)(*n)++ * size, 0, size);
+	return (char *)*a + (size_t)(*n)++ * size;
 }
 
 /* ---- calls ---- */
@@ -32,6 +32,15 @@ static bool gives_work(const struct hb_window *w, u32 probe)
 		       row->cls == HB_CLASS_COPY || row->cls == HB_CLASS_COLLECTIVE);
 }
 
+enum { IS_WORK = 1, IS_GRAPH = 2 };
+
+static u8 probe_is(const struct hb_window *w, u32 probe)
+{
+	const struct hb_probe_row *row = hb_window__probe(w, probe);
+
+	return (gives_work(w, probe) ? IS_WORK : 0) | (row && row->cls == HB_CLASS_GRAPH ? IS_GRAPH : 0);
+}
+
 static int on_call(struct hb_devices *d, const struct hb_record *r)
 {
 	const struct hb_rec_accel *a = r->data;
@@ -39,7 +48,7 @@ static int on_call(struct hb_devices *d, const struct hb_record *r)
 	struct numbers *n;
 	struct hb_launch *l;
 
-	if (!inner && a->probe <= hb_window__probes(d->w) && d->is_work[a->probe]) {
+	if (!inner && a->probe < d->n_probes && (d->probe_is[a->probe] & IS_WORK)) {
 		d->counts.calls++;
 		d->counts.numbered += a->correlation != 0;
 	}
@@ -100,8 +109,7 @@ static int stream_of(struct dev *v, const struct hb_rec_device *r, u32 *index)
 		s = hb_devices__push(&v->streams, &v->n_streams, &v->cap_streams, sizeof(*s));
 		if (!s)
 			return -ENOMEM;
-		s->number = r->stream;
-		s->context = r->context;
+		*s = (struct hb_stream){.number = r->stream, .context = r->context};
 	}
 	*index = (u32)*slot;
 	return 0;
@@ -114,18 +122,23 @@ static u64 times(u64 a, u64 b)
 	return __builtin_mul_overflow(a, b, &c) ? UINT64_MAX : c;
 }
 
-static void describe(struct hb_device_op *o, const struct hb_rec_device *r)
+static struct hb_device_op op_of(const struct hb_record *rec, const struct hb_rec_device *r, u32 stream)
 {
 	u64 threads = (u64)r->bx * r->by * r->bz;
 
-	o->name = r->name;
-	o->kind = r->kind;
-	o->work = r->kind == HB_DEVKIND_MEMCPY ? HB_WORK_MEMCPY : HB_WORK_COMPUTE;
-	o->size = r->kind == HB_DEVKIND_KERNEL ? times((u64)r->gx * r->gy, r->gz) : r->bytes;
-	o->threads = threads < 4095 ? (u32)threads : 4095;
-	o->copy = r->copy < 16 ? r->copy : HB_COPY_UNKNOWN;
-	o->src = r->srcmem < 16 ? r->srcmem : HB_MEMKIND_UNKNOWN;
-	o->dst = r->dstmem < 16 ? r->dstmem : HB_MEMKIND_UNKNOWN;
+	return (struct hb_device_op){
+	    .begin = rec->begin,
+	    .end = rec->ts,
+	    .size = r->kind == HB_DEVKIND_KERNEL ? times((u64)r->gx * r->gy, r->gz) : r->bytes,
+	    .name = r->name,
+	    .stream = stream,
+	    .threads = threads < 4095 ? (u32)threads : 4095,
+	    .kind = r->kind & 7,
+	    .work = r->kind == HB_DEVKIND_MEMCPY ? HB_WORK_MEMCPY : HB_WORK_COMPUTE,
+	    .copy = r->copy < 16 ? r->copy : HB_COPY_UNKNOWN,
+	    .src = r->srcmem < 16 ? r->srcmem : HB_MEMKIND_UNKNOWN,
+	    .dst = r->dstmem < 16 ? r->dstmem : HB_MEMKIND_UNKNOWN,
+	};
 }
 
 /* Most calls end before their work does, and are known by then. */
@@ -152,10 +165,7 @@ static int on_operation(struct hb_devices *d, const struct hb_record *r, const s
 
 	if (!o || stream_of(v, x, &stream))
 		return -ENOMEM;
-	o->begin = r->begin;
-	o->end = r->ts;
-	o->stream = stream;
-	describe(o, x);
+	*o = op_of(r, x, stream);
 	if (x->kind == HB_DEVKIND_KERNEL) {
 		struct name *k = hb_devices__name(d, x->name);
 
@@ -256,7 +266,7 @@ static void count(struct hb_devices *d, struct dev *v)
 {
 	v->first_unlinked = v->n_ops;
 	for (u32 i = 0; i < v->pub.n_ops; i++) {
-		const struct hb_device_op *o = &v->pub.op[i];
+		struct hb_device_op *o = &v->ops[i];
 		struct hb_launch *l = launch_of(d, o);
 
 		v->pub.kernels += o->kind == HB_DEVKIND_KERNEL;
@@ -270,6 +280,7 @@ static void count(struct hb_devices *d, struct dev *v)
 			continue;
 		}
 		v->pub.linked++;
+		o->graph = l->probe < d->n_probes && (d->probe_is[l->probe] & IS_GRAPH);
 		v->pub.early += o->begin < l->begin;
 		if (!l->ops || o->begin < ((struct dev *)d->devs.row[l->device])->pub.op[l->first].begin) {
 			l->device = v->pub.index;
@@ -315,6 +326,7 @@ static int prepare(struct hb_devices *d)
 		v->numbers = NULL; /* not needed any more, as pending */
 		free(v->pending);
 		v->pending = NULL;
+		v->cap_pending = 0;
 		largest = v->n_ops > largest ? v->n_ops : largest;
 	}
 	hb_rows__free(&d->by_pid, hb_numbers__drop);
@@ -367,13 +379,14 @@ struct hb_devices *hb_devices__new(struct hb_window *w, const struct hb_devices_
 	d->w = w;
 	d->o = o ? *o : (struct hb_devices_opts){0};
 	d->feed = (struct hb_feed){.record = on_record, .ctx = d};
-	d->is_work = calloc((size_t)n + 1, 1);
+	d->n_probes = n + 1;
+	d->probe_is = calloc(d->n_probes, 1);
 	if (hb_rows__init(&d->by_pid, sizeof(struct numbers)) | hb_rows__init(&d->devs, sizeof(struct dev)) |
 		hb_rows__init(&d->names, sizeof(struct name)) ||
-	    !d->is_work)
+	    !d->probe_is)
 		goto nomem;
 	for (u32 i = 1; i <= n; i++)
-		d->is_work[i] = gives_work(w, i);
+		d->probe_is[i] = probe_is(w, i);
 	return d;
 nomem:
 	hb_error__nomem(e, "the timelines of the devices");
@@ -402,7 +415,7 @@ void hb_devices__free(struct hb_devices *d)
 	hb_rows__free(&d->devs, drop_dev);
 	hb_rows__free(&d->names, NULL);
 	hb_rows__free(&d->by_pid, hb_numbers__drop);
-	free(d->is_work);
+	free(d->probe_is);
 	free(d->by_id);
 	free(d->order);
 	free(d->values);

@@ -51,6 +51,8 @@ struct hb_device_op {
 	u32 copy : 4;	  /* enum hb_copy */
 	u32 src : 4;	  /* enum hb_memkind; of a memset the memory that is set */
 	u32 dst : 4;
+	u32 shared : 1; /* its call started others too */
+	u32 graph : 1;	/* its call is one of the class for graphs */
 };
 
 struct hb_launch {	/* an accelerator call with a correlation number */

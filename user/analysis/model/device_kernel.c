@@ -158,7 +158,6 @@ int hb_devices__by_name(struct hb_devices *d)
 
 struct copying { /* the copies of one device */
 	struct dev *v;
-	u32 cap, cap_row;
 	u32 *row;		  /* of each copy */
 	u32 index[16][16][16][2]; /* by direction, memories, by_kernel: row + 1 */
 };
@@ -170,7 +169,7 @@ static struct hb_copies *row_of(struct copying *c, const struct hb_device_op *o)
 
 	if (*at)
 		return &c->v->copies[*at - 1];
-	r = hb_devices__push(&c->v->copies, &c->v->pub.n_copies, &c->cap, sizeof(*r));
+	r = hb_devices__push(&c->v->copies, &c->v->pub.n_copies, &c->v->cap_copies, sizeof(*r));
 	if (!r)
 		return NULL;
 	*at = c->v->pub.n_copies;
@@ -204,7 +203,7 @@ static int gather_copies(struct hb_devices *d, struct copying *c)
 {
 	struct dev *v = c->v;
 	struct hb_dist *of;
-	u32 n = 0, *row;
+	u32 n = 0;
 	int rc;
 
 	for (u32 i = 0; i < v->n_ops; i++) {
@@ -214,12 +213,11 @@ static int gather_copies(struct hb_devices *d, struct copying *c)
 		if (o->work != HB_WORK_MEMCPY)
 			continue;
 		d->values[n] = o->end - o->begin;
-		row = hb_devices__push(&c->row, &n, &c->cap_row, sizeof(*row));
 		r = row_of(c, o);
-		if (!row || !r)
+		if (!r)
 			return -ENOMEM;
 		add_copy(d, r, o);
-		*row = (u32)(r - v->copies);
+		c->row[n++] = (u32)(r - v->copies);
 	}
 	of = calloc((size_t)v->pub.n_copies + 1, sizeof(*of));
 	rc = of ? hb_dist__grouped(c->row, d->values, n, of, v->pub.n_copies) : -ENOMEM;
@@ -241,7 +239,8 @@ int hb_devices__copies(struct hb_devices *d, struct dev *v)
 	if (!c)
 		return -ENOMEM;
 	c->v = v;
-	rc = gather_copies(d, c);
+	c->row = malloc(v->n_copies * sizeof(*c->row));
+	rc = c->row ? gather_copies(d, c) : -ENOMEM;
 	free(c->row);
 	free(c);
 	return rc;

@@ -100,15 +100,16 @@ static int queue(struct hb_devices *d, struct dev *v, struct hb_order *by, u64 *
 	return rc;
 }
 
-/* Each launch is looked at once, at its first operation. */
+/* Each launch is looked at once, at its first operation; its operations learn whether they are alone. */
 static void delays(struct hb_devices *d, struct dev *v, u64 *delay)
 {
 	u32 n = 0;
 
 	for (u32 i = 0; i < v->pub.n_ops; i++) {
-		const struct hb_device_op *o = &v->pub.op[i];
+		struct hb_device_op *o = &v->ops[i];
 		const struct hb_launch *l = launch_of(d, o);
 
+		o->shared = l && l->ops > 1;
 		if (!l || l->device != v->pub.index || l->first != i)
 			continue;
 		v->pub.launches++;

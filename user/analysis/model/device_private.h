@@ -44,6 +44,7 @@ struct dev { /* pub first, as above */
 	struct hb_gap *gaps;
 	u32 n_gaps, cap_gaps;
 	struct hb_copies *copies;
+	u32 cap_copies;
 	struct hb_ivs host_idle, not_known;
 };
 
@@ -62,7 +63,8 @@ struct hb_devices {
 	struct name **by_id;   /* the same by string id, below n_by_id: those that were asked for */
 	u32 n_by_id;
 	bool repeats; /* a number occurs twice */
-	u8 *is_work;  /* by probe: this call gives the device work */
+	u8 *probe_is; /* by probe: whether this call gives the device work, launches a graph */
+	u32 n_probes;
 	/* During finish: room for one item of each operation of the largest device. */
 	struct hb_order *order;
 	u64 *values;
@@ -73,7 +75,7 @@ static inline struct hb_launch *launch_of(const struct hb_devices *d, const stru
 	return o->launch ? &d->launch[o->launch - 1] : NULL;
 }
 
-/* The next item of a growing array, all zero; NULL: out of memory, or 2^32 of them. */
+/* The next item of a growing array not set yet; NULL: out of memory, or 2^32 of them. */
 void *hb_devices__push(void *array, u32 *n, u32 *cap, size_t size);
 
 /* Remembers launch i (index) by its number; 0 or -ENOMEM. */

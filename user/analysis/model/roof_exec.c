@@ -33,16 +33,9 @@ static bool counts(const struct hb_device_op *o)
 }
 
 /* A graph's operations belong to whoever captured them, not to whoever launches it. */
-static u32 launch_of(const struct hb_roofline *r, const struct hb_device_op *o)
+static u32 launch_of(const struct hb_device_op *o)
 {
-	const struct hb_launch *l = hb_devices__launch_of(r->d, o), *all;
-	const struct hb_probe_row *row = l ? hb_window__probe(r->w, l->probe) : NULL;
-	u32 n;
-
-	if (!l || (row && row->cls == HB_CLASS_GRAPH))
-		return UINT32_MAX;
-	all = hb_devices__launches(r->d, &n);
-	return (u32)(l - all);
+	return o->launch && !o->graph ? o->launch - 1 : UINT32_MAX;
 }
 
 /* ---- operators ---- */
@@ -137,7 +130,7 @@ static int operators_of(struct exec *x)
 	memset(x->in_step, 0, r->n_steps * sizeof(*x->in_step));
 	memset(x->seen, 0, r->n_steps * sizeof(*x->seen));
 	for (u32 i = 0; i < x->v->n_ops; i++) {
-		u32 l = counts(&x->v->op[i]) ? launch_of(r, &x->v->op[i]) : UINT32_MAX, op;
+		u32 l = counts(&x->v->op[i]) ? launch_of(&x->v->op[i]) : UINT32_MAX, op;
 
 		if (l == UINT32_MAX || !r->op_of[l])
 			continue;
@@ -153,7 +146,7 @@ static int operators_of(struct exec *x)
 		if (x->work[i].first)
 			rc = emit_operator(x, i);
 	for (u32 i = 0; !rc && i < x->v->n_ops; i++) {
-		u32 l = counts(&x->v->op[i]) ? launch_of(r, &x->v->op[i]) : UINT32_MAX;
+		u32 l = counts(&x->v->op[i]) ? launch_of(&x->v->op[i]) : UINT32_MAX;
 
 		if (l != UINT32_MAX && r->op_of[l])
 			r->done[x->v->index][i] = r->ops[r->op_of[l] - 1].why == HB_ROOF_MODELLED;
@@ -207,7 +200,7 @@ static int calls_of(struct exec *x)
 	memset(x->work, 0, r->n_calls * sizeof(*x->work));
 	for (u32 i = 0; i < x->v->n_ops; i++) {
 		const struct hb_device_op *o = &x->v->op[i];
-		u32 l = r->done[x->v->index][i] ? UINT32_MAX : launch_of(r, o), c;
+		u32 l = r->done[x->v->index][i] ? UINT32_MAX : launch_of(o), c;
 
 		if (l == UINT32_MAX || !r->call_of[l])
 			continue;
@@ -257,11 +250,11 @@ int hb_roof__calls(struct hb_roofline *r)
 
 static enum hb_roof_why why(const struct hb_roofline *r, const struct hb_device_op *o, u32 *op)
 {
-	u32 l = launch_of(r, o);
+	u32 l = launch_of(o);
 
 	*op = 0;
 	if (l == UINT32_MAX)
-		return hb_devices__launch_of(r->d, o) ? HB_ROOF_GRAPH : HB_ROOF_NO_LAUNCH;
+		return o->launch ? HB_ROOF_GRAPH : HB_ROOF_NO_LAUNCH;
 	if (r->op_of[l]) {
 		*op = r->ops[r->op_of[l] - 1].name;
 		return (enum hb_roof_why)r->ops[r->op_of[l] - 1].why;

@@ -10,9 +10,19 @@ struct hb_exposure {
 
 static const struct hb_sets nothing;
 
+/* The same times, to look at. */
+static void show_sure(struct hb_sets *s)
+{
+	s->likely = s->maybe = s->sure;
+}
+
 void hb_sets__join(struct hb_sets *s)
 {
 	hb_ivs__join(&s->sure);
+	if (s->exact) {
+		show_sure(s);
+		return;
+	}
 	hb_ivs__join(&s->likely);
 	hb_ivs__join(&s->maybe);
 }
@@ -20,13 +30,24 @@ void hb_sets__join(struct hb_sets *s)
 void hb_sets__free(struct hb_sets *s)
 {
 	hb_ivs__free(&s->sure);
-	hb_ivs__free(&s->likely);
-	hb_ivs__free(&s->maybe);
+	if (!s->exact) {
+		hb_ivs__free(&s->likely);
+		hb_ivs__free(&s->maybe);
+	}
+	*s = (struct hb_sets){0};
 }
 
 bool hb_sets__oom(const struct hb_sets *s)
 {
 	return s->sure.oom || s->likely.oom || s->maybe.oom;
+}
+
+static bool all_known(const struct hb_busy_span *b, u32 n)
+{
+	for (u32 i = 0; i < n; i++)
+		if (b[i].state == HB_BUSY_UNKNOWN || b[i].likely != b[i].state)
+			return false;
+	return true;
 }
 
 /* What is known of a process's device, as sets. */
@@ -35,16 +56,39 @@ static void idle_of(const struct hb_scene *s, u32 pid, struct hb_sets *out)
 	u32 n;
 	const struct hb_busy_span *b = hb_busy__spans(s->busy, pid, &n);
 
+	out->exact = all_known(b, n);
 	for (u32 i = 0; i < n; i++) {
 		if (b[i].state == HB_BUSY_BUSY)
 			continue;
-		hb_ivs__add(&out->maybe, b[i].begin, b[i].end);
 		if (b[i].state == HB_BUSY_IDLE)
 			hb_ivs__add(&out->sure, b[i].begin, b[i].end);
+		if (out->exact)
+			continue;
+		hb_ivs__add(&out->maybe, b[i].begin, b[i].end);
 		if (b[i].likely == HB_BUSY_IDLE)
 			hb_ivs__add(&out->likely, b[i].begin, b[i].end);
 	}
 	hb_sets__join(out);
+}
+
+static void add_all(const struct hb_ivs *from, struct hb_ivs *to)
+{
+	for (size_t i = 0; i < from->n; i++)
+		hb_ivs__add(to, from->v[i].begin, from->v[i].end);
+	to->oom |= from->oom;
+}
+
+/* More will come that differs. */
+static void part(struct hb_sets *s)
+{
+	struct hb_ivs sure = s->sure;
+
+	if (!s->exact)
+		return;
+	s->exact = false;
+	s->likely = s->maybe = (struct hb_ivs){0};
+	add_all(&sure, &s->likely);
+	add_all(&sure, &s->maybe);
 }
 
 static void take_off(struct hb_ivs *s, const struct hb_ivs *off)
@@ -63,16 +107,13 @@ static void leave_out(const struct hb_scene *s, u32 pid, struct hb_sets *idle)
 	struct hb_ivs outside = {0};
 
 	hb_path__outside(s->path, pid, &outside);
-	take_off(&idle->sure, &outside);
-	take_off(&idle->likely, &outside);
-	idle->maybe.oom |= outside.oom;
+	if (outside.n) {
+		part(idle);
+		take_off(&idle->sure, &outside);
+		take_off(&idle->likely, &outside);
+	}
+	idle->sure.oom |= outside.oom;
 	hb_ivs__free(&outside);
-}
-
-static void add_all(const struct hb_ivs *from, struct hb_ivs *to)
-{
-	for (size_t i = 0; i < from->n; i++)
-		hb_ivs__add(to, from->v[i].begin, from->v[i].end);
 }
 
 /* Threads in whose sleeps the path is: it left each of them for its waker. */
@@ -114,6 +155,7 @@ static void add_idle(struct hb_exposure *x, u32 thread, const struct hb_sets *ow
 
 	if (!t || t == own)
 		return;
+	part(t);
 	hb_ivs__cut(&idle->sure, g->begin, g->end, &t->sure);
 	hb_ivs__cut(&idle->likely, g->begin, g->end, &t->likely);
 	hb_ivs__cut(&idle->maybe, g->begin, g->end, &t->maybe);
@@ -130,17 +172,22 @@ static void blame(struct hb_exposure *x, const struct hb_scene *s, const struct 
 
 	idle_of(s, p->pid, &idle);
 	leave_out(s, p->pid, &idle);
-	if (own) {
-		add_all(&idle.sure, &own->sure);
-		add_all(&idle.likely, &own->likely);
-		add_all(&idle.maybe, &own->maybe);
-		own->maybe.oom |= hb_sets__oom(&idle);
-	}
 	for (u32 i = n; i--;) {
 		come_to(&w, s, &g[i]);
 		add_idle(x, g[i].thread, own, &idle, &g[i]);
 		for (u32 k = 0; k < w.n; k++)
 			add_idle(x, w.v[k].thread, own, &idle, &g[i]);
+	}
+	if (own && !own->maybe.n) {
+		hb_sets__free(own);
+		*own = idle;
+		return;
+	}
+	if (own) {
+		part(own);
+		add_all(&idle.sure, &own->sure);
+		add_all(&idle.likely, &own->likely);
+		add_all(&idle.maybe, &own->maybe);
 	}
 	hb_sets__free(&idle);
 }

@@ -46,14 +46,11 @@ static int of_steps(const struct hb_series *p, u64 *launches, u64 *eager)
 
 /* ---- with device records ---- */
 
-static bool has_graphs(const struct hb_scene *s, const struct hb_device *v)
+static bool has_graphs(const struct hb_device *v)
 {
-	for (u32 i = 0; i < v->n_ops; i++) {
-		const struct hb_launch *a = hb_devices__launch_of(s->dev, &v->op[i]);
-
-		if (v->op[i].kind == HB_DEVKIND_KERNEL && a && a->ops > 1)
+	for (u32 i = 0; i < v->n_ops; i++)
+		if (v->op[i].kind == HB_DEVKIND_KERNEL && v->op[i].shared)
 			return true;
-	}
 	return false;
 }
 
@@ -66,7 +63,7 @@ static int medians(const struct hb_scene *s, const struct hb_device *v, u64 *ker
 	for (u32 i = 0; k && c && i < v->n_ops; i++) {
 		const struct hb_launch *a = hb_devices__launch_of(s->dev, &v->op[i]);
 
-		if (v->op[i].kind != HB_DEVKIND_KERNEL || !a || a->ops != 1 || !a->timed)
+		if (v->op[i].kind != HB_DEVKIND_KERNEL || v->op[i].shared || !a || !a->timed)
 			continue;
 		k[n] = v->op[i].end - v->op[i].begin;
 		c[n++] = a->end - a->begin;
@@ -107,7 +104,7 @@ static int by_device(struct hb_look *l, const struct hb_device *v)
 
 	if (p && p->n ? of_steps(p, &launches, &eager) : 0)
 		return -ENOMEM;
-	if ((!p || !p->n) && has_graphs(l->s, v))
+	if ((!p || !p->n) && has_graphs(v))
 		eager = 0;
 	for (u32 i = HB_GAP_MICRO; i <= HB_GAP_MACRO; i++)
 		gaps += v->gaps[i].ns - v->gaps[i].missing_ns;

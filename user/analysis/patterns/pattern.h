@@ -37,6 +37,7 @@ struct hb_scene {
 
 struct hb_sets {			   /* idle time that a thread is to blame for */
 	struct hb_ivs sure, likely, maybe; /* each holds the one before */
+	bool exact;			   /* the three are the same, in one place: inside */
 };
 /* Of one thread; never NULL. On a dispatch thread: all idle time of its device. */
 const struct hb_sets *hb_scene__exposed(const struct hb_scene *s, u32 thread);
