@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define TASKS 65536
+
 void *hb_devices__push(void *array, u32 *n, u32 *cap, size_t size)
 {
 	void **a = array;
@@ -41,6 +43,15 @@ static u8 probe_is(const struct hb_window *w, u32 probe)
 	return (gives_work(w, probe) ? IS_WORK : 0) | (row && row->cls == HB_CLASS_GRAPH ? IS_GRAPH : 0);
 }
 
+static struct numbers *numbers_of(struct hb_devices *d, const struct hb_record *r)
+{
+	struct task *t = &d->task[r->task_idx];
+
+	if (!t->numbers)
+		t->numbers = hb_rows__get(&d->by_pid, r->task->pid, NULL);
+	return t->numbers;
+}
+
 static int on_call(struct hb_devices *d, const struct hb_record *r)
 {
 	const struct hb_rec_accel *a = r->data;
@@ -55,7 +66,7 @@ static int on_call(struct hb_devices *d, const struct hb_record *r)
 	if (!a->correlation)
 		return 0;
 	l = hb_devices__push(&d->launch, &d->n_launches, &d->cap_launches, sizeof(*l));
-	n = hb_rows__get(&d->by_pid, r->task->pid, NULL);
+	n = numbers_of(d, r);
 	if (!l || !n)
 		return -ENOMEM;
 	*l = (struct hb_launch){.begin = r->begin,
@@ -74,13 +85,17 @@ static int on_call(struct hb_devices *d, const struct hb_record *r)
 
 static struct dev *device_of(struct hb_devices *d, const struct hb_record *r, u32 number)
 {
+	struct task *t = &d->task[r->task_idx];
+	struct dev *v = t->dev;
 	bool fresh;
-	struct dev *v = hb_rows__get(&d->devs, (u64)r->task->pid << 32 | number, &fresh);
 
+	if (v && v->pub.number == number)
+		return v;
+	v = t->dev = hb_rows__get(&d->devs, (u64)r->task->pid << 32 | number, &fresh);
 	if (!v || !fresh)
 		return v;
 	v->stream_of = hb_map__new();
-	v->numbers = hb_rows__get(&d->by_pid, r->task->pid, NULL);
+	v->numbers = numbers_of(d, r);
 	v->pub.index = d->devs.n - 1;
 	v->pub.number = number;
 	v->pub.pid = r->task->pid;
@@ -269,6 +284,7 @@ static void count(struct hb_devices *d, struct dev *v)
 		struct hb_device_op *o = &v->ops[i];
 		struct hb_launch *l = launch_of(d, o);
 
+		expect_launch(d, v, i);
 		v->pub.kernels += o->kind == HB_DEVKIND_KERNEL;
 		v->pub.memcpys += o->kind == HB_DEVKIND_MEMCPY;
 		v->pub.memsets += o->kind == HB_DEVKIND_MEMSET;
@@ -281,7 +297,8 @@ static void count(struct hb_devices *d, struct dev *v)
 		}
 		v->pub.linked++;
 		o->graph = l->probe < d->n_probes && (d->probe_is[l->probe] & IS_GRAPH);
-		v->pub.early += o->begin < l->begin;
+		o->early = o->begin < l->begin;
+		v->pub.early += o->early;
 		if (!l->ops || o->begin < ((struct dev *)d->devs.row[l->device])->pub.op[l->first].begin) {
 			l->device = v->pub.index;
 			l->first = i;
@@ -330,6 +347,8 @@ static int prepare(struct hb_devices *d)
 		largest = v->n_ops > largest ? v->n_ops : largest;
 	}
 	hb_rows__free(&d->by_pid, hb_numbers__drop);
+	free(d->task);
+	d->task = NULL;
 	hb_rows__sort(&d->devs, cmp_devs);
 	d->order = malloc(((size_t)largest + 1) * sizeof(*d->order));
 	d->values = malloc(((size_t)largest + 1) * sizeof(*d->values));
@@ -381,9 +400,10 @@ struct hb_devices *hb_devices__new(struct hb_window *w, const struct hb_devices_
 	d->feed = (struct hb_feed){.record = on_record, .ctx = d};
 	d->n_probes = n + 1;
 	d->probe_is = calloc(d->n_probes, 1);
+	d->task = calloc(TASKS, sizeof(*d->task));
 	if (hb_rows__init(&d->by_pid, sizeof(struct numbers)) | hb_rows__init(&d->devs, sizeof(struct dev)) |
 		hb_rows__init(&d->names, sizeof(struct name)) ||
-	    !d->probe_is)
+	    !d->probe_is || !d->task)
 		goto nomem;
 	for (u32 i = 1; i <= n; i++)
 		d->probe_is[i] = probe_is(w, i);
@@ -415,6 +435,7 @@ void hb_devices__free(struct hb_devices *d)
 	hb_rows__free(&d->devs, drop_dev);
 	hb_rows__free(&d->names, NULL);
 	hb_rows__free(&d->by_pid, hb_numbers__drop);
+	free(d->task);
 	free(d->probe_is);
 	free(d->by_id);
 	free(d->order);

@@ -53,6 +53,7 @@ struct hb_device_op {
 	u32 dst : 4;
 	u32 shared : 1; /* its call started others too */
 	u32 graph : 1;	/* its call is one of the class for graphs */
+	u32 early : 1;	/* it began before its call */
 };
 
 struct hb_launch {	/* an accelerator call with a correlation number */

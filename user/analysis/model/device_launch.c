@@ -19,11 +19,9 @@ struct walk { /* the queue as time goes on */
 
 /* The clocks of host and device may be off by a little: an operation that began before its call was never in
  * the queue. */
-static const struct hb_launch *queued_by(const struct walk *k, const struct hb_device_op *o)
+static bool was_queued(const struct hb_device_op *o)
 {
-	const struct hb_launch *l = launch_of(k->d, o);
-
-	return l && l->begin <= o->begin ? l : NULL;
+	return o->launch && !o->early;
 }
 
 static void leave(struct walk *k, const struct hb_device_op *o)
@@ -50,7 +48,7 @@ static void enter(struct walk *k, const struct hb_device_op *o, u64 at)
 static void begin_until(struct walk *k, u64 t)
 {
 	for (; k->next_op < k->v->pub.n_ops && k->v->pub.op[k->next_op].begin < t; k->next_op++)
-		if (queued_by(k, &k->v->pub.op[k->next_op]))
+		if (was_queued(&k->v->pub.op[k->next_op]))
 			leave(k, &k->v->pub.op[k->next_op]);
 }
 
@@ -83,10 +81,11 @@ static int queue(struct hb_devices *d, struct dev *v, struct hb_order *by, u64 *
 	int rc;
 
 	for (u32 i = 0; i < v->pub.n_ops; i++) {
-		const struct hb_launch *l = queued_by(&k, &v->pub.op[i]);
+		const struct hb_device_op *o = &v->pub.op[i];
 
-		if (l)
-			by[n++] = (struct hb_order){.key = l->begin, .item = i};
+		expect_launch(d, v, i);
+		if (was_queued(o))
+			by[n++] = (struct hb_order){.key = launch_of(d, o)->begin, .item = i};
 	}
 	rc = hb_order__sort(by, n);
 	k.depth = calloc(v->n_streams + 1, sizeof(*k.depth));
@@ -109,6 +108,7 @@ static void delays(struct hb_devices *d, struct dev *v, u64 *delay)
 		struct hb_device_op *o = &v->ops[i];
 		const struct hb_launch *l = launch_of(d, o);
 
+		expect_launch(d, v, i);
 		o->shared = l && l->ops > 1;
 		if (!l || l->device != v->pub.index || l->first != i)
 			continue;

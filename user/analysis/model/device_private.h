@@ -29,6 +29,11 @@ struct name { /* pub first: tables of pointers are handed out as they are */
 	u64 *dur; /* where their durations go; its own part of one array */
 };
 
+struct task { /* a thread's calls are of one process, and its device records mostly of one device */
+	struct numbers *numbers;
+	struct dev *dev;
+};
+
 struct dev { /* pub first, as above */
 	struct hb_device pub;
 	struct numbers *numbers;  /* of its process */
@@ -58,6 +63,7 @@ struct hb_devices {
 	u32 n_launches, cap_launches;
 	struct hb_rows by_pid; /* struct numbers */
 	struct hb_rows devs;   /* struct dev, by (pid, number) */
+	struct task *task;     /* by index of the window's tasks: what its last records were of */
 	struct hb_rows names;  /* struct name, by string id */
 	u32 n_names;	       /* after finish: the first ones, that have operations */
 	struct name **by_id;   /* the same by string id, below n_by_id: those that were asked for */
@@ -73,6 +79,16 @@ struct hb_devices {
 static inline struct hb_launch *launch_of(const struct hb_devices *d, const struct hb_device_op *o)
 {
 	return o->launch ? &d->launch[o->launch - 1] : NULL;
+}
+
+/* Launches lie in the order in which calls ended. Where operations are gone through in theirs, those that are
+ * looked at soon are fetched meanwhile. */
+static inline void expect_launch(const struct hb_devices *d, const struct dev *v, u32 i)
+{
+	enum { AHEAD = 16 };
+
+	if (i + AHEAD < v->n_ops && v->ops[i + AHEAD].launch)
+		__builtin_prefetch(&d->launch[v->ops[i + AHEAD].launch - 1]);
 }
 
 /* The next item of a growing array not set yet; NULL: out of memory, or 2^32 of them. */

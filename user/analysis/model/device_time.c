@@ -128,6 +128,7 @@ static int walk(const struct hb_devices *d, struct dev *v, struct un *stream)
 	for (u32 i = 0; i < v->n_ops; i++) {
 		const struct hb_device_op *o = &v->ops[i];
 
+		expect_launch(d, v, i);
 		if (o->begin > all.end) {
 			struct hb_gap g = look(d, v, all.end, i);
 

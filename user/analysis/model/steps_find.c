@@ -189,41 +189,87 @@ static u64 site_key(const struct hb_tl_call *c)
 }
 
 struct mark {	   /* one call as a boundary */
-	u64 at;	   /* when the thread had what it waited for; 0: not of the class */
+	u64 at;	   /* when the thread had what it waited for */
 	u64 pause; /* from there to the next call that gives work */
+	u64 key;   /* of its site */
+	u32 call;
+	u32 works; /* calls before it that give work */
 };
+
+struct marks { /* of one class, from the last to the first */
+	struct mark *v;
+	u32 n, cap;
+};
+
+enum { CLASSES = 3 };
+static const u8 classes[CLASSES] = {HB_STEPS_READBACK, HB_STEPS_SYNC, HB_STEPS_GRAPH};
+
+static struct mark *new_mark(struct marks *m)
+{
+	if (m->n == m->cap) {
+		u32 cap = m->cap * 2 + 64;
+		struct mark *p = realloc(m->v, cap * sizeof(*p));
+
+		if (!p)
+			return NULL;
+		m->v = p;
+		m->cap = cap;
+	}
+	return &m->v[m->n++];
+}
+
+static struct marks *marks_of(struct marks *m, u8 class)
+{
+	for (u32 i = 0; i < CLASSES; i++)
+		if (classes[i] == class)
+			return &m[i];
+	return NULL;
+}
 
 /* A thread has what it read back at the end of the copy, or of the wait that follows before anything else is
  * launched. A graph launch is a boundary by itself. From the last call to the first, so that what follows is
  * known. */
-static void mark_all(const struct hb_tl_call *c, u32 n, u8 class, struct mark *m)
+static int mark_all(const struct hb_tl_call *c, u32 n, struct marks *out)
 {
 	u64 work = 0, waited = 0;
+	u32 works = 0;
 
 	for (u32 i = n; i-- > 0;) {
-		bool gives = hb_call__is_work(&c[i]) && c[i].copy != HB_COPY_DTOH;
+		u8 class = class_of(&c[i]);
+		struct marks *of = class == HB_STEPS_NONE ? NULL : marks_of(out, class);
+		struct mark *m = of ? new_mark(of) : NULL;
+		bool is_work = hb_call__is_work(&c[i]);
 
-		m[i] = (struct mark){0};
+		if (of && !m)
+			return -ENOMEM;
+		works += is_work;
 		if (hb_call__is_sync(&c[i]))
 			waited = c[i].at.end;
-		if (class_of(&c[i]) == class) {
-			m[i].at = class == HB_STEPS_GRAPH ? c[i].at.begin
-				  : class == HB_STEPS_READBACK && waited && !hb_call__waited(&c[i])
-				      ? waited
-				      : c[i].at.end;
-			m[i].pause = work > m[i].at ? work - m[i].at : 0;
+		if (m) {
+			m->at = class == HB_STEPS_GRAPH ? c[i].at.begin
+				: class == HB_STEPS_READBACK && waited && !hb_call__waited(&c[i])
+				    ? waited
+				    : c[i].at.end;
+			m->pause = work > m->at ? work - m->at : 0;
+			m->key = site_key(&c[i]);
+			m->call = i;
+			m->works = works; /* from it on */
 		}
-		if (gives) {
+		if (is_work && c[i].copy != HB_COPY_DTOH) {
 			work = c[i].at.begin;
 			waited = 0;
 		}
 	}
+	for (u32 k = 0; k < CLASSES; k++)
+		for (u32 i = 0; i < out[k].n; i++)
+			out[k].v[i].works = works - out[k].v[i].works;
+	return 0;
 }
 
-static struct site *site_of(struct sites *s, const struct hb_tl_call *c)
+static struct site *site_of(struct sites *s, const struct hb_tl_call *c, u64 key)
 {
 	bool fresh;
-	u64 key = site_key(c), *at = hb_map__slot(s->by_key, key, &fresh);
+	u64 *at = hb_map__slot(s->by_key, key, &fresh);
 
 	if (!at)
 		return NULL;
@@ -257,17 +303,15 @@ static int add_pause(struct site *s, u64 pause)
 	return 0;
 }
 
-static int collect(struct sites *s, const struct hb_tl_call *c, u32 n, const struct mark *m)
+static int collect(struct sites *s, const struct hb_tl_call *c, const struct marks *m)
 {
-	for (u32 i = 0; i < n; i++) {
-		struct site *at;
+	for (u32 i = m->n; i-- > 0;) {
+		const struct hb_tl_call *call = &c[m->v[i].call];
+		struct site *at = site_of(s, call, m->v[i].key);
 
-		if (!m[i].at)
-			continue;
-		at = site_of(s, &c[i]);
-		if (!at || add_pause(at, m[i].pause))
+		if (!at || add_pause(at, m->v[i].pause))
 			return -ENOMEM;
-		at->last = c[i].at.begin;
+		at->last = call->at.begin;
 	}
 	return 0;
 }
@@ -296,44 +340,47 @@ static const struct site *choose(struct sites *s, u64 span)
 	return best;
 }
 
-/* From one boundary to the next, where work was given in between. */
-static int cut(struct hb_steps_row *r, const struct hb_tl_call *c, u32 n, const struct mark *m, u64 key)
+/* From one boundary to the next, where work was given in between: by a graph launch that is a boundary, or
+ * by calls of another place. */
+static int cut(struct hb_steps_row *r, const struct hb_tl_call *c, const struct marks *m, u64 key)
 {
 	bool work = false;
 	u64 from = 0;
+	u32 own = 0, seen = 0; /* calls that give work before here: of this place, of others */
 	int err = 0;
 
-	for (u32 i = 0; i < n && !err; i++) {
-		bool here = m[i].at && site_key(&c[i]) == key;
+	for (u32 i = m->n; i-- > 0 && !err;) {
+		const struct mark *k = &m->v[i];
 
-		if (here && work && from)
-			err = hb_steps__add(r, from, m[i].at);
-		if (here && (work || !from)) {
-			from = m[i].at;
+		if (k->key != key)
+			continue;
+		work |= k->works - own > seen;
+		seen = k->works - own;
+		if (work && from)
+			err = hb_steps__add(r, from, k->at);
+		if (work || !from) {
+			from = k->at;
 			work = false;
 		}
-		work |= hb_call__is_work(&c[i]) && (!here || c[i].op == HB_OP_GRAPH);
+		if (hb_call__is_work(&c[k->call])) {
+			own++;
+			work |= c[k->call].op == HB_OP_GRAPH;
+		}
 	}
 	return err;
 }
 
-static int from_class(const struct hb_timeline *tl, struct hb_steps_row *r, u8 class)
+static int from_marks(struct hb_steps_row *r, const struct hb_tl_call *c, u32 n, const struct marks *m,
+		      u8 class)
 {
 	struct sites s = {.by_key = hb_map__new()};
 	const struct site *best = NULL;
-	u32 n;
-	const struct hb_tl_call *c = hb_timeline__calls(tl, r->pub.dispatch, &n);
-	struct mark *m = malloc((n + 1) * sizeof(*m));
-	int err = s.by_key && m ? 0 : -ENOMEM;
+	int err = s.by_key ? collect(&s, c, m) : -ENOMEM;
 
-	if (!err) {
-		mark_all(c, n, class, m);
-		err = collect(&s, c, n, m);
-	}
 	if (!err)
 		best = choose(&s, n ? c[n - 1].at.end - c[0].at.begin : 0);
 	if (best) {
-		err = cut(r, c, n, m, best->key);
+		err = cut(r, c, m, best->key);
 		r->pub.source = class;
 		r->pub.site_probe = best->probe;
 		r->pub.site_stack = best->stack;
@@ -341,23 +388,34 @@ static int from_class(const struct hb_timeline *tl, struct hb_steps_row *r, u8 c
 	for (u32 i = 0; i < s.n; i++)
 		free(s.site[i].pause);
 	free(s.site);
-	free(m);
 	hb_map__free(s.by_key);
+	return err;
+}
+
+static int from_calls(const struct hb_timeline *tl, struct hb_steps_row *r)
+{
+	struct marks m[CLASSES] = {{0}};
+	u32 n;
+	const struct hb_tl_call *c = hb_timeline__calls(tl, r->pub.dispatch, &n);
+	int err = mark_all(c, n, m);
+
+	r->pub.thread = r->pub.dispatch;
+	for (u32 i = 0; !err && !r->pub.n && i < CLASSES; i++)
+		err = from_marks(r, c, n, &m[i], classes[i]);
+	for (u32 i = 0; i < CLASSES; i++)
+		free(m[i].v);
 	return err;
 }
 
 int hb_steps__find(const struct hb_timeline *tl, const struct hb_step_names *names, struct hb_steps_row *r)
 {
-	static const u8 classes[] = {HB_STEPS_READBACK, HB_STEPS_SYNC, HB_STEPS_GRAPH};
 	bool found = false;
 	int err = from_spans(tl, names, r, HB_TL_PYCALL, &found);
 
 	if (!err && !found)
 		err = from_spans(tl, names, r, HB_TL_OP, &found);
-	for (u32 i = 0; !err && !r->pub.n && r->pub.dispatch != HB_NONE && i < sizeof(classes); i++) {
-		r->pub.thread = r->pub.dispatch;
-		err = from_class(tl, r, classes[i]);
-	}
+	if (!err && !r->pub.n && r->pub.dispatch != HB_NONE)
+		err = from_calls(tl, r);
 	if (r->pub.n)
 		return err;
 	r->pub.source = HB_STEPS_NONE;
