@@ -27,7 +27,7 @@ void hb_ivs__add(struct hb_ivs *s, uint64_t begin, uint64_t end)
 	if (begin >= end || s->oom)
 		return;
 	if (s->n == s->cap) {
-		size_t cap = s->cap ? s->cap * 2 : 16;
+		size_t cap = !s->cap ? 16 : s->cap < 65536 ? s->cap * 2 : s->cap * 4;
 		struct hb_iv *v = realloc(s->v, cap * sizeof(*v));
 
 		if (!v) {

@@ -26,6 +26,7 @@ struct hb_window {
 	u64 next_seq, gaps;    /* frames that the numbering says are not there */
 	u64 lost_records;      /* where known */
 	u64 undecoded;	       /* frames already counted in info */
+	u64 by_type[HB_TYPE_MAX];
 	char damage[512];
 	u64 record[HB_RECORD_MAX / 8]; /* a shorter record, extended by zeros */
 };
@@ -123,6 +124,8 @@ static int on_data(struct hb_window *w, const struct hb_frame *f)
 		memcpy(&t, f->body + sizeof(d) + i * sizeof(t), sizeof(t));
 		if (!hb_schema__type(t.type))
 			w->info.unknown += t.count;
+		else
+			w->by_type[t.type] += t.count;
 	}
 	if (!w->info.frames || d.min_ts < w->first_ts)
 		w->first_ts = d.min_ts;
@@ -362,6 +365,11 @@ int hb_window__next(struct hb_window *w, struct hb_record *r)
 	r->data = extend(w, t, &raw);
 	r->begin = begin_of(t, raw.ts, r->data);
 	return 1;
+}
+
+u64 hb_window__count(const struct hb_window *w, u32 type)
+{
+	return type < HB_TYPE_MAX ? w->by_type[type] : 0;
 }
 
 void hb_window__rewind(struct hb_window *w)

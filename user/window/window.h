@@ -189,6 +189,8 @@ const char *hb_window__damage(const struct hb_window *w);
  * end, -errno on a read error. rewind starts again. */
 int hb_window__next(struct hb_window *w, struct hb_record *r);
 void hb_window__rewind(struct hb_window *w);
+/* How many records of a type the file says it has. A damaged one may have fewer. */
+u64 hb_window__count(const struct hb_window *w, u32 type);
 
 const char *hb_window__string(const struct hb_window *w,
 			      u32 id); /* never NULL; "" for 0, "?" beyond the table */

@@ -147,6 +147,10 @@ int hb_busy__exact(struct hb_busy *b, u32 pid, const struct hb_ivs *active, cons
 	if (!r)
 		return -ENOMEM;
 	r->exact = true;
+	r->cap = (u32)(2 * (active->n + (not_known ? not_known->n : 0)) + 8);
+	r->span = malloc(r->cap * sizeof(*r->span));
+	if (!r->span)
+		return -ENOMEM;
 	for (u64 t = start, next; t < end && !err; t = next) {
 		bool busy, unknown;
 

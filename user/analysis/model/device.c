@@ -8,12 +8,24 @@
 
 #define TASKS 65536
 
-void *hb_devices__push(void *array, u32 *n, u32 *cap, size_t size)
+/* In large steps once it is large: what is not filled yet is no memory yet, and what is there may have to be
+ * copied. */
+static u32 more_than(u32 cap, u64 most)
+{
+	u64 more = !cap ? 64 : cap < 65536 ? 2ULL * cap : 4ULL * cap;
+
+	if (more > most && most > cap)
+		more = most;
+	return more < UINT32_MAX ? (u32)more : UINT32_MAX;
+}
+
+/* The next item of an array that has no more than `most`, as far as is known. */
+static void *push(void *array, u32 *n, u32 *cap, size_t size, u64 most)
 {
 	void **a = array;
 
 	if (*n == *cap) {
-		u32 more = *cap ? *cap * 2 : 64;
+		u32 more = more_than(*cap, most);
 		void *p = more > *cap ? realloc(*a, more * size) : NULL;
 
 		if (!p)
@@ -22,6 +34,11 @@ void *hb_devices__push(void *array, u32 *n, u32 *cap, size_t size)
 		*cap = more;
 	}
 	return (char *)*a + (size_t)(*n)++ * size;
+}
+
+void *hb_devices__push(void *array, u32 *n, u32 *cap, size_t size)
+{
+	return push(array, n, cap, size, UINT32_MAX);
 }
 
 /* ---- calls ---- */
@@ -65,7 +82,8 @@ static int on_call(struct hb_devices *d, const struct hb_record *r)
 	}
 	if (!a->correlation)
 		return 0;
-	l = hb_devices__push(&d->launch, &d->n_launches, &d->cap_launches, sizeof(*l));
+	l = push(&d->launch, &d->n_launches, &d->cap_launches, sizeof(*l),
+		 hb_window__count(d->w, HB_TYPE_accel));
 	n = numbers_of(d, r);
 	if (!l || !n)
 		return -ENOMEM;
@@ -175,7 +193,8 @@ static int find_launch(struct hb_devices *d, struct dev *v, u32 i, u64 correlati
 static int on_operation(struct hb_devices *d, const struct hb_record *r, const struct hb_rec_device *x)
 {
 	struct dev *v = device_of(d, r, x->device);
-	struct hb_device_op *o = v ? hb_devices__push(&v->ops, &v->n_ops, &v->cap_ops, sizeof(*o)) : NULL;
+	u64 most = hb_window__count(d->w, HB_TYPE_device);
+	struct hb_device_op *o = v ? push(&v->ops, &v->n_ops, &v->cap_ops, sizeof(*o), most) : NULL;
 	u32 stream;
 
 	if (!o || stream_of(v, x, &stream))

@@ -28,12 +28,9 @@ struct hb_path_row { /* one series */
 };
 
 struct hb_walk_op { /* a piece of work on a device */
-	u64 begin, end;
-	u64 given, returned; /* the call that launched it */
-	u32 thread;	     /* who made that; HB_NONE: not known */
-	u32 prev;	     /* the piece before it on its stream; HB_NONE */
-	u32 event;	     /* the piece of another stream that it waited for, by an event; HB_NONE */
-	u32 device, stream;  /* numbers as profilers count them */
+	const struct hb_device_op *o;
+	u32 prev;  /* the piece before it on its stream; HB_NONE */
+	u32 event; /* the piece of another stream that it waited for, by an event; HB_NONE */
 };
 struct hb_walk_ops;
 /* `coll` may be NULL. NULL: out of memory. */
@@ -43,6 +40,9 @@ void hb_walk_ops__free(struct hb_walk_ops *w);
 /* The work of a process, by end, and the last piece that ended by t; NULL, HB_NONE when there is none. It is
  * put together when it is asked for first: out of memory is told by oom(). */
 const struct hb_walk_op *hb_walk_ops__of(struct hb_walk_ops *w, u32 pid, u64 t, u32 *last);
+/* The call that launched it, and who made that; NULL, HB_NONE: not known. */
+const struct hb_launch *hb_walk_ops__launch(const struct hb_walk_ops *w, const struct hb_walk_op *x,
+					    u32 *thread);
 /* The piece of the rank that came last to a collective which *pid's piece is of and waited in: its place in
  * the work of its process, whose pid is then in *pid. NULL: it is none, did not wait, or the clocks of the
  * two differ. */

@@ -259,17 +259,22 @@ static const u8 kind_of[HB_TYPE_MAX] = {
 #undef KIND_OF
 };
 
-/* Growing by a half keeps what is held and what is copied near what is used. */
-static void *append(struct list *l, size_t size)
+/* In large steps once it is large: what is not filled yet is no memory yet, and what is there already may
+ * have to be copied. What is left over is given back at the end. `most`: as many as there are, as far as is
+ * known. */
+static void *append(struct list *l, size_t size, u64 most)
 {
 	if (l->n == l->cap) {
-		u32 cap = l->cap + l->cap / 2 + 8;
-		void *p = cap > l->cap ? realloc(l->item, cap * size) : NULL;
+		u64 cap = l->cap < 8192 ? l->cap + l->cap / 2 + 8 : 4ULL * l->cap;
+		void *p;
 
+		if (cap > most && most > l->cap)
+			cap = most;
+		p = cap <= UINT32_MAX ? realloc(l->item, cap * size) : NULL;
 		if (!p)
 			return NULL;
 		l->item = p;
-		l->cap = cap;
+		l->cap = (u32)cap;
 	}
 	return (char *)l->item + (size_t)l->n++ * size;
 }
@@ -344,7 +349,7 @@ static int on_record(void *ctx, const struct hb_record *r)
 	if (!kind-- || (kinds[kind].keep && !kinds[kind].keep(r->data)))
 		return 0;
 	l = &t->list[kind];
-	s = append(l, kinds[kind].size);
+	s = append(l, kinds[kind].size, hb_window__count(tl->w, r->type));
 	if (!s)
 		return oom(tl);
 	kinds[kind].fill(tl, r, s);

@@ -203,42 +203,41 @@ static u32 followed(const struct hb_walk_op *op, const struct hb_walk_op *o)
 {
 	if (o->event == HB_NONE || o->prev == HB_NONE)
 		return o->event == HB_NONE ? o->prev : o->event;
-	return op[o->event].end > op[o->prev].end ? o->event : o->prev;
+	return op[o->event].o->end > op[o->prev].o->end ? o->event : o->prev;
 }
 
 /* From one piece of work to what it followed, or, when that was done before it was launched, to the launch.
  * There the walk is on the host again. */
 static int through_device(struct walk *x, u32 pid, const struct hb_walk_op *op, u32 at, u32 call, u32 stack)
 {
-	int err = charge(x, op[at].end, HB_SEG_DEVICE, call, stack);
+	int err = charge(x, op[at].o->end, HB_SEG_DEVICE, call, stack);
 
 	while (!err && x->t > x->begin) {
 		const struct hb_walk_op *o = &op[at], *late;
-		u32 before = followed(op, o), there, whose = pid;
+		u32 before = followed(op, o), there, whose = pid, thread;
+		const struct hb_launch *l = hb_walk_ops__launch(x->ops, o, &thread);
 
 		/* A collective that waited: on with what held the last rank up. */
 		late = hb_walk_ops__late(x->ops, &whose, o, &there);
-		if (late && late[there].begin < x->t) {
-			err = charge(x, late[there].begin, HB_SEG_DEVICE, call, stack);
+		if (late && late[there].o->begin < x->t) {
+			err = charge(x, late[there].o->begin, HB_SEG_DEVICE, call, stack);
 			op = late;
 			at = there;
 			pid = whose;
 			continue;
 		}
-		err = charge(x, o->begin, HB_SEG_DEVICE, call, stack);
-		if (before != HB_NONE && before < at &&
-		    (o->thread == HB_NONE || op[before].end >= o->given)) {
-			err = err ? err : charge(x, op[before].end, HB_SEG_DEVICE, call, stack);
+		err = charge(x, o->o->begin, HB_SEG_DEVICE, call, stack);
+		if (before != HB_NONE && before < at && (!l || op[before].o->end >= l->begin)) {
+			err = err ? err : charge(x, op[before].o->end, HB_SEG_DEVICE, call, stack);
 			at = before;
 			continue;
 		}
-		if (o->thread == HB_NONE ||
-		    o->given >= x->t) /* launched before the window, or clocks differ */
+		if (!l || l->begin >= x->t) /* launched before the window, or clocks differ */
 			return err ? err : charge(x, x->begin, HB_SEG_OUTSIDE, call, stack);
-		err = err ? err : charge(x, o->returned, HB_SEG_DEVICE, call, stack);
+		err = err ? err : charge(x, l->end, HB_SEG_DEVICE, call, stack);
 		x->via_thread = x->thread;
 		x->via = HB_NONE;
-		x->thread = o->thread;
+		x->thread = thread;
 		return err;
 	}
 	return err;
@@ -250,7 +249,7 @@ static int device(struct walk *x, u32 call, const struct hb_tl_call *c)
 	u32 last, pid = hb_timeline__thread(x->tl, x->thread)->pid;
 	const struct hb_walk_op *op = hb_walk_ops__of(x->ops, pid, x->t, &last);
 
-	if (!op || op[last].end <= c->at.begin || ++x->jumps > JUMPS_MAX)
+	if (!op || op[last].o->end <= c->at.begin || ++x->jumps > JUMPS_MAX)
 		return charge(x, c->at.begin, HB_SEG_DEVICE, call, c->at.stack);
 	return through_device(x, pid, op, last, call, c->at.stack);
 }

@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "analysis/model/order.h"
 #include "analysis/model/path_private.h"
 #include "base/map.h"
+#include "base/radix.h"
 
 struct process {
 	u32 pid;
@@ -42,71 +42,50 @@ static struct process *process_of(const struct hb_walk_ops *w, u32 pid)
 	return NULL;
 }
 
-/* Thread of the timeline that made a launch; HB_NONE. */
-static u32 launcher(const struct hb_timeline *tl, const struct hb_launch *l)
+const struct hb_launch *hb_walk_ops__launch(const struct hb_walk_ops *w, const struct hb_walk_op *x,
+					    u32 *thread)
 {
-	const struct hb_task *t = l ? hb_window__task(hb_timeline__window(tl), l->task) : NULL;
+	const struct hb_launch *l = hb_devices__launch_of(w->d, x->o);
+	const struct hb_task *t = l ? hb_window__task(hb_timeline__window(w->tl), l->task) : NULL;
 
-	return t ? hb_timeline__by_tid(tl, t->tid) : HB_NONE;
+	*thread = t ? hb_timeline__by_tid(w->tl, t->tid) : HB_NONE;
+	return *thread == HB_NONE ? NULL : l;
 }
 
-/* Where an operation stands in the order of ends, by its place in that of devices and begins. */
-static int order_ops(const struct hb_walk_ops *w, const struct process *p, u32 *place)
+#define END_OF(x) ((x)->o->end)
+HB_RADIX_SORT(sort_by_end, struct hb_walk_op, END_OF)
+
+/* Each operation of a device with the one before it on its stream. `place`: where its operations stand in the
+ * order of ends. */
+static int link_streams(struct process *p, const struct hb_device *v, const u32 *place)
 {
-	struct hb_order *order = malloc((p->n + 1ULL) * sizeof(*order));
-	u32 n = 0;
-	int err = order ? 0 : -ENOMEM;
-
-	for (u32 k = 0; k < p->n_devices && !err; k++) {
-		const struct hb_device *v = hb_devices__at(w->d, p->device + k);
-
-		for (u32 i = 0; i < v->n_ops; i++, n++)
-			order[n] = (struct hb_order){.key = v->op[i].end, .item = n};
-	}
-	err = err ? err : hb_order__sort(order, p->n);
-	for (u32 i = 0; i < p->n && !err; i++)
-		place[order[i].item] = i;
-	free(order);
-	return err;
-}
-
-/* The operations of one device, each with the one before it on its stream. */
-static int add_device(const struct hb_walk_ops *w, struct process *p, const struct hb_device *v,
-		      const u32 *place)
-{
-	u32 *last = malloc((v->n_streams + 1ULL) * sizeof(*last)), thread = HB_NONE;
-	const struct hb_launch *known = NULL;
+	u32 *last = malloc((v->n_streams + 1ULL) * sizeof(*last));
 
 	if (!last)
 		return -ENOMEM;
 	for (u32 i = 0; i <= v->n_streams; i++)
 		last[i] = HB_NONE;
 	for (u32 i = 0; i < v->n_ops; i++) {
-		const struct hb_device_op *o = &v->op[i];
-		const struct hb_launch *l = hb_devices__launch_of(w->d, o);
-		u32 stream = o->stream < v->n_streams ? o->stream : v->n_streams;
-		struct hb_walk_op x = {.begin = o->begin,
-				       .end = o->end,
-				       .thread = HB_NONE,
-				       .prev = last[stream],
-				       .event = HB_NONE,
-				       .device = v->number};
+		u32 stream = v->op[i].stream < v->n_streams ? v->op[i].stream : v->n_streams;
 
-		if (l && (!known || known->task != l->task)) {
-			known = l;
-			thread = launcher(w->tl, l);
-		}
-		if (l && thread != HB_NONE) {
-			x.thread = thread;
-			x.given = l->begin;
-			x.returned = l->end;
-		}
-		x.stream = stream < v->n_streams ? (u32)v->stream[stream].number : UINT32_MAX;
-		p->op[place[i]] = x;
+		p->op[place[i]].prev = last[stream];
 		last[stream] = place[i];
 	}
 	free(last);
 	return 0;
+}
+
+/* All operations of the process by their end; `prev` is where each stood in the order of devices and begins.
+ */
+static int order_ops(const struct hb_walk_ops *w, struct process *p)
+{
+	for (u32 k = 0; k < p->n_devices; k++) {
+		const struct hb_device *v = hb_devices__at(w->d, p->device + k);
+
+		for (u32 i = 0; i < v->n_ops; i++, p->n++)
+			p->op[p->n] = (struct hb_walk_op){.o = &v->op[i], .prev = p->n, .event = HB_NONE};
+	}
+	return sort_by_end(p->op, p->n);
 }
 
 /* ---- events: a stream that waits for another ---- */
@@ -137,26 +116,46 @@ static u64 when(const struct moment *m, u32 n, u64 correlation)
 	return correlation && lo < n && m[lo].correlation == correlation ? m[lo].at : 0;
 }
 
+static const struct hb_device *device_of(const struct hb_walk_ops *w, const struct process *p,
+					 const struct hb_device_op *o)
+{
+	const struct hb_device *v = hb_devices__at(w->d, p->device);
+
+	for (u32 k = 1; k < p->n_devices && (o < v->op || o >= v->op + v->n_ops); k++)
+		v = hb_devices__at(w->d, p->device + k);
+	return v;
+}
+
+/* Its number, as the profiler counts them. */
+static u32 stream_of(const struct hb_device *v, const struct hb_device_op *o)
+{
+	return o->stream < v->n_streams ? (u32)v->stream[o->stream].number : UINT32_MAX;
+}
+
 /* The last piece of a stream that was given before the event was recorded, and the first one of the other
  * that was given after its wait was: the second waits for the first. Pieces of one stream are given in the
  * order in which they end. */
-static void link_event(struct process *p, const struct hb_tl_devwait *s, u64 recorded, u64 waited)
+static void link_event(const struct hb_walk_ops *w, struct process *p, const struct hb_tl_devwait *s,
+		       u64 recorded, u64 waited)
 {
-	u32 from = HB_NONE, to = HB_NONE;
+	u32 from = HB_NONE, to = HB_NONE, thread;
 
 	for (u32 i = 0; i < p->n && to == HB_NONE; i++) {
-		const struct hb_walk_op *o = &p->op[i];
+		const struct hb_device *v = device_of(w, p, p->op[i].o);
+		u32 stream = stream_of(v, p->op[i].o);
+		const struct hb_launch *l;
 
-		if (o->thread == HB_NONE || o->device != s->device)
+		if (v->number != s->device || (stream != s->wstream && stream != s->stream))
 			continue;
-		if (o->stream == s->wstream && o->given <= recorded)
+		l = hb_walk_ops__launch(w, &p->op[i], &thread);
+		if (l && stream == s->wstream && l->begin <= recorded)
 			from = i;
-		if (o->stream == s->stream && o->given >= waited)
+		if (l && stream == s->stream && l->begin >= waited)
 			to = i;
 	}
-	if (from == HB_NONE || to == HB_NONE || p->op[from].end > p->op[to].begin)
+	if (from == HB_NONE || to == HB_NONE || p->op[from].o->end > p->op[to].o->begin)
 		return;
-	if (p->op[to].event == HB_NONE || p->op[p->op[to].event].end < p->op[from].end)
+	if (p->op[to].event == HB_NONE || p->op[p->op[to].event].o->end < p->op[from].o->end)
 		p->op[to].event = from;
 }
 
@@ -191,8 +190,9 @@ static int collect_moments(const struct hb_timeline *tl, u32 pid, struct moment 
  * is linked. */
 #define LINK_STEPS 200000000ULL
 
-static int link_events(struct process *p, const struct hb_timeline *tl)
+static int link_events(const struct hb_walk_ops *w, struct process *p)
 {
+	const struct hb_timeline *tl = w->tl;
 	struct moment *m = NULL;
 	u64 steps = 0;
 	u32 n = 0, waits;
@@ -210,7 +210,7 @@ static int link_events(struct process *p, const struct hb_timeline *tl)
 
 			if (s[i].sync != HB_SYNCKIND_STREAM_WAIT || !recorded || !waited)
 				continue;
-			link_event(p, &s[i], recorded, waited);
+			link_event(w, p, &s[i], recorded, waited);
 			steps += p->n;
 		}
 	}
@@ -225,18 +225,21 @@ static int make(const struct hb_walk_ops *w, struct process *p)
 	int err;
 
 	for (u32 k = 0; k < p->n_devices; k++)
-		p->n += hb_devices__at(w->d, p->device + k)->n_ops;
-	p->op = malloc((p->n + 1ULL) * sizeof(*p->op));
-	place = malloc((p->n + 1ULL) * sizeof(*place));
-	err = p->op && place ? order_ops(w, p, place) : -ENOMEM;
+		n += hb_devices__at(w->d, p->device + k)->n_ops;
+	p->op = malloc((n + 1ULL) * sizeof(*p->op));
+	place = malloc((n + 1ULL) * sizeof(*place));
+	err = p->op && place ? order_ops(w, p) : -ENOMEM;
+	for (u32 i = 0; i < p->n && !err; i++)
+		place[p->op[i].prev] = i;
+	n = 0;
 	for (u32 k = 0; k < p->n_devices && !err; k++) {
 		const struct hb_device *v = hb_devices__at(w->d, p->device + k);
 
-		err = add_device(w, p, v, place + n);
+		err = link_streams(p, v, place + n);
 		n += v->n_ops;
 	}
 	free(place);
-	return err ? err : link_events(p, w->tl);
+	return err ? err : link_events(w, p);
 }
 
 /* ---- ranks ---- */
@@ -294,17 +297,17 @@ const struct hb_walk_op *hb_walk_ops__late(struct hb_walk_ops *w, u32 *pid, cons
 	const struct hb_walk_op *op;
 	u64 i;
 
-	if (!w->late || !hb_map__get(w->late, key_of(*pid, o->begin, o->end), &i))
+	if (!w->late || !hb_map__get(w->late, key_of(*pid, o->o->begin, o->o->end), &i))
 		return NULL;
 	v = hb_devices__at(w->d, w->arrival[i - 1].device);
 	late = &v->op[w->arrival[i - 1].op];
 	op = hb_walk_ops__of(w, v->pid, late->end, at);
-	while (op && (op[*at].begin != late->begin || op[*at].device != v->number)) {
-		if (!*at || op[*at].end != late->end)
+	while (op && op[*at].o != late) {
+		if (!*at || op[*at].o->end != late->end)
 			return NULL;
 		--*at;
 	}
-	if (!op || op[*at].end != late->end || late->begin <= o->begin)
+	if (!op || late->begin <= o->o->begin)
 		return NULL;
 	*pid = v->pid;
 	return op;
@@ -361,7 +364,7 @@ const struct hb_walk_op *hb_walk_ops__of(struct hb_walk_ops *w, u32 pid, u64 t, 
 	while (lo < hi) {
 		u32 mid = lo + (hi - lo) / 2;
 
-		if (p->op[mid].end <= t)
+		if (p->op[mid].o->end <= t)
 			lo = mid + 1;
 		else
 			hi = mid;
