@@ -11,25 +11,37 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/model/order.h"
+#include "base/radix.h"
+
+/* From which submission the device's time counts: all three are replayed side by side. */
+enum anchor { ANCHOR_FIRST, ANCHOR_LAST, ANCHOR_LIKELY, ANCHORS };
+
+struct times { /* new ones, by anchor */
+	u64 by[ANCHORS];
+};
 
 struct point {
-	u64 was, is;
+	u64 was;
+	struct times is;
 };
 
 struct mapped { /* a thread that has part */
 	struct point *point;
 	u32 n, cap;
 	u32 shrink, n_shrink; /* its intervals */
+	u32 hint;	      /* where the last one was found */
 	bool in;
 };
 
-enum anchor { ANCHOR_FIRST, ANCHOR_LAST, ANCHOR_LIKELY };
-
 struct event { /* something that ends: a sleep or a wait for the device */
-	u32 thread, index;
-	bool call;
+	u64 at;
+	u32 thread;
+	u32 index : 31;
+	u32 call : 1;
 };
+
+#define TIME_OF(x) ((x)->at)
+HB_RADIX_SORT(sort_events, struct event, TIME_OF)
 
 struct replay {
 	const struct hb_path *p;
@@ -38,9 +50,7 @@ struct replay {
 	struct mapped *thread;
 	u32 *list, n_list; /* threads that have part */
 	struct event *event;
-	struct hb_order *order;
 	u32 n, cap;
-	enum anchor anchor;
 };
 
 /* ---- who has part ---- */
@@ -53,25 +63,18 @@ static void take_part(struct replay *x, u32 thread)
 	x->list[x->n_list++] = thread;
 }
 
-static int add_event(struct replay *x, u64 at, struct event e)
+static int add_event(struct replay *x, struct event e)
 {
 	if (x->n == x->cap) {
 		u32 cap = x->cap * 2 + 64;
 		struct event *p = realloc(x->event, cap * sizeof(*p));
-		struct hb_order *o;
 
 		if (!p)
 			return -ENOMEM;
 		x->event = p;
-		o = realloc(x->order, cap * sizeof(*o));
-		if (!o)
-			return -ENOMEM;
-		x->order = o;
 		x->cap = cap;
 	}
-	x->event[x->n] = e;
-	x->order[x->n] = (struct hb_order){.key = at, .item = x->n};
-	x->n++;
+	x->event[x->n++] = e;
 	return 0;
 }
 
@@ -98,7 +101,7 @@ static int add_thread(struct replay *x, u32 thread)
 	for (; i < n && s[i].at.begin < x->end && !err; i++) {
 		if (s[i].at.end > x->end || waiting_call(x, thread, s[i].at.begin) != HB_NONE)
 			continue;
-		err = add_event(x, s[i].at.end, (struct event){.thread = thread, .index = i});
+		err = add_event(x, (struct event){.at = s[i].at.end, .thread = thread, .index = i});
 		if (e[i].by == HB_WAKE_THREAD && e[i].thread != HB_NONE)
 			take_part(x, e[i].thread);
 	}
@@ -106,14 +109,14 @@ static int add_thread(struct replay *x, u32 thread)
 	i = hb_timeline__from(x->p->tl, thread, HB_TL_CALL, x->begin);
 	for (; i < n && c[i].at.begin < x->end && !err; i++)
 		if (hb_call__waited(&c[i]) && c[i].at.end <= x->end)
-			err = add_event(x, c[i].at.end,
-					(struct event){.thread = thread, .index = i, .call = true});
+			err = add_event(
+			    x, (struct event){.at = c[i].at.end, .thread = thread, .index = i, .call = 1});
 	return err;
 }
 
 /* ---- mapping ---- */
 
-static int add_point(struct mapped *m, u64 was, u64 is)
+static int add_point(struct mapped *m, u64 was, struct times is)
 {
 	if (m->n == m->cap) {
 		u32 cap = m->cap * 2 + 16;
@@ -128,11 +131,22 @@ static int add_point(struct mapped *m, u64 was, u64 is)
 	return 0;
 }
 
-/* The first interval of this thread that ends after t: they are in order, without overlap. */
-static u32 shrink_after(const struct replay *x, const struct mapped *m, u64 t)
+/* The first interval of this thread that ends after t: they are in order, without overlap. The replay goes on
+ * in time, so it is mostly the last one found, or one of the next. */
+static u32 shrink_after(const struct replay *x, struct mapped *m, u64 t)
 {
-	u32 lo = m->shrink, hi = m->shrink + m->n_shrink;
+	u32 first = m->shrink, end = m->shrink + m->n_shrink, step = 1;
+	u32 lo = first, hi = m->hint < first ? first : m->hint > end ? end : m->hint;
 
+	if (hi < end && x->shrink[hi].end <= t) {
+		for (lo = hi + 1; lo + step <= end && x->shrink[lo + step - 1].end <= t; step *= 2)
+			lo += step;
+		hi = lo + step <= end ? lo + step - 1 : end;
+	} else {
+		for (; step <= hi - first && x->shrink[hi - step].end > t; step *= 2)
+			hi -= step;
+		lo = step <= hi - first ? hi - step + 1 : first;
+	}
 	while (lo < hi) {
 		u32 mid = lo + (hi - lo) / 2;
 
@@ -141,15 +155,18 @@ static u32 shrink_after(const struct replay *x, const struct mapped *m, u64 t)
 		else
 			hi = mid;
 	}
+	m->hint = lo;
 	return lo;
 }
 
 /* How much shorter [a, b) of this thread is. */
-static u64 saved(const struct replay *x, const struct mapped *m, u64 a, u64 b)
+static u64 saved(const struct replay *x, struct mapped *m, u64 a, u64 b)
 {
 	u32 end = m->shrink + m->n_shrink;
 	u64 ns = 0;
 
+	if (!m->n_shrink)
+		return 0;
 	for (u32 i = shrink_after(x, m, a); i < end && x->shrink[i].begin < b; i++) {
 		const struct hb_shrink *s = &x->shrink[i];
 		u64 in = hb_overlap(s->begin, s->end, a, b);
@@ -159,12 +176,27 @@ static u64 saved(const struct replay *x, const struct mapped *m, u64 a, u64 b)
 	return ns;
 }
 
-/* New time of an old one: from the last point by then the thread runs. */
-static u64 map(const struct replay *x, u32 thread, u64 t)
+static struct times same(u64 t)
 {
-	const struct mapped *m = &x->thread[thread];
-	u32 lo = 0, hi = m->n;
+	return (struct times){{t, t, t}};
+}
 
+static void add(struct times *x, u64 ns)
+{
+	for (u32 k = 0; k < ANCHORS; k++)
+		x->by[k] += ns;
+}
+
+/* New times of an old one: from the last point by then the thread runs. What is asked for is near the end. */
+static struct times map(const struct replay *x, u32 thread, u64 t)
+{
+	struct mapped *m = &x->thread[thread];
+	u32 lo = 0, hi = m->n, step = 1;
+	struct times is;
+
+	for (; step <= hi && m->point[hi - step].was > t; step *= 2)
+		hi -= step;
+	lo = step <= hi ? hi - step : 0;
 	while (lo < hi) {
 		u32 mid = lo + (hi - lo) / 2;
 
@@ -174,8 +206,10 @@ static u64 map(const struct replay *x, u32 thread, u64 t)
 			hi = mid;
 	}
 	if (!lo)
-		return t; /* before all of it */
-	return m->point[lo - 1].is + (t - m->point[lo - 1].was) - saved(x, m, m->point[lo - 1].was, t);
+		return same(t); /* before all of it */
+	is = m->point[lo - 1].is;
+	add(&is, t - m->point[lo - 1].was - saved(x, m, m->point[lo - 1].was, t));
+	return is;
 }
 
 static u64 later(u64 a, u64 b)
@@ -189,14 +223,17 @@ static int sleep_ends(struct replay *x, u32 thread, u32 at)
 	const struct hb_tl_sleep *s = &hb_timeline__sleeps(x->p->tl, thread, &n)[at];
 	const struct hb_edge *e = &hb_wake__edges(x->p->wk, thread, &n)[at];
 	struct mapped *m = &x->thread[thread];
-	u64 from = later(s->at.begin, x->begin), less = saved(x, m, from, s->at.end),
-	    is = map(x, thread, from);
-	u64 ends = is + (s->at.end - from) - less;
+	u64 from = later(s->at.begin, x->begin), less = saved(x, m, from, s->at.end);
+	struct times is = map(x, thread, from), ends = is;
 
+	add(&ends, s->at.end - from - less);
 	if (!less && e->by == HB_WAKE_THREAD && e->thread != HB_NONE && e->at >= from) {
-		u64 woken = map(x, e->thread, e->at);
+		struct times woken = map(x, e->thread, e->at);
 
-		ends = woken <= is && e->at > from ? is : later(woken, is) + s->ready;
+		for (u32 k = 0; k < ANCHORS; k++)
+			ends.by[k] = woken.by[k] <= is.by[k] && e->at > from
+					 ? is.by[k]
+					 : later(woken.by[k], is.by[k]) + s->ready;
 	}
 	if (add_point(m, from, is))
 		return -ENOMEM;
@@ -224,10 +261,9 @@ static u64 submission(const struct replay *x, u32 thread, const struct hb_tl_cal
 	return x->begin;
 }
 
-static bool likely_starved(const struct replay *x, u32 thread, const struct hb_tl_call *wait)
+static bool likely_starved(const struct replay *x, u32 thread, const struct hb_tl_call *wait, u64 from)
 {
 	u32 pid = hb_timeline__thread(x->p->tl, thread)->pid;
-	u64 from = submission(x, thread, wait, false);
 
 	return hb_busy__idle_in(x->p->busy, pid, from, wait->at.begin).likely > (wait->at.begin - from) / 2;
 }
@@ -236,37 +272,42 @@ static int wait_ends(struct replay *x, u32 thread, u32 at)
 {
 	u32 n;
 	const struct hb_tl_call *c = &hb_timeline__calls(x->p->tl, thread, &n)[at];
-	bool last = x->anchor == ANCHOR_LAST || (x->anchor == ANCHOR_LIKELY && likely_starved(x, thread, c));
-	u64 given = submission(x, thread, c, last), is = map(x, thread, c->at.begin);
+	struct times is = map(x, thread, c->at.begin), ends = is;
 	u64 less = saved(x, &x->thread[thread], c->at.begin, c->at.end);
 	u64 done = hb_call__done(x->p->tl, thread, at, NULL);
-	u64 ends = later(is, map(x, thread, given) + (done - given)) + (c->at.end - done);
+	u64 first = submission(x, thread, c, false), last = submission(x, thread, c, true);
+	const u64 given[ANCHORS] = {[ANCHOR_FIRST] = first,
+				    [ANCHOR_LAST] = last,
+				    [ANCHOR_LIKELY] = likely_starved(x, thread, c, first) ? last : first};
 
 	if (less)
-		ends = is + (c->at.end - c->at.begin) - less;
+		add(&ends, c->at.end - c->at.begin - less);
+	for (u32 k = 0; k < ANCHORS && !less; k++)
+		ends.by[k] =
+		    later(is.by[k], map(x, thread, given[k]).by[k] + (done - given[k])) + (c->at.end - done);
 	if (add_point(&x->thread[thread], c->at.begin, is))
 		return -ENOMEM;
 	return add_point(&x->thread[thread], c->at.end, ends);
 }
 
-static int replay(struct replay *x, u32 thread, enum anchor anchor, u64 *gain)
+static int replay(struct replay *x, u32 thread, struct times *gain)
 {
-	u64 is;
+	struct times is;
 	int err = 0;
 
-	x->anchor = anchor;
-	for (u32 i = 0; i < x->n_list; i++) {
-		x->thread[x->list[i]].n = 0;
-		err |= add_point(&x->thread[x->list[i]], x->begin, x->begin);
-	}
+	for (u32 i = 0; i < x->n_list; i++)
+		err |= add_point(&x->thread[x->list[i]], x->begin, same(x->begin));
 	for (u32 i = 0; i < x->n && !err; i++) {
-		const struct event *e = &x->event[x->order[i].item];
+		const struct event *e = &x->event[i];
 
 		err = e->call ? wait_ends(x, e->thread, e->index) : sleep_ends(x, e->thread, e->index);
 	}
-	is = err ? x->end : map(x, thread, x->end);
-	*gain = is < x->end ? x->end - is : 0;
-	return err ? -ENOMEM : 0;
+	if (err)
+		return -ENOMEM;
+	is = map(x, thread, x->end);
+	for (u32 k = 0; k < ANCHORS; k++)
+		gain->by[k] = is.by[k] < x->end ? x->end - is.by[k] : 0;
+	return 0;
 }
 
 static void find_shrinks(struct replay *x, u32 n)
@@ -294,30 +335,28 @@ static int prepare(struct replay *x, u32 thread, u32 n)
 	take_part(x, thread);
 	for (u32 i = 0; i < x->n_list && !err; i++)
 		err = add_thread(x, x->list[i]);
-	return err ? err : hb_order__sort(x->order, x->n);
+	return err ? err : sort_events(x->event, x->n);
 }
 
 int hb_path__what_if(const struct hb_path *p, u32 thread, u64 begin, u64 end, const struct hb_shrink *x,
 		     u32 n, struct hb_range *gain)
 {
 	struct replay r = {.p = p, .shrink = x, .begin = begin, .end = end};
-	struct hb_range g = {0};
+	struct times t = {{0}};
+	struct hb_range g;
 	int err = end > begin ? prepare(&r, thread, n) : 0;
 
 	if (!err && end > begin)
-		err = replay(&r, thread, ANCHOR_FIRST, &g.min);
-	if (!err && end > begin)
-		err = replay(&r, thread, ANCHOR_LAST, &g.max);
-	if (!err && end > begin)
-		err = replay(&r, thread, ANCHOR_LIKELY, &g.likely);
+		err = replay(&r, thread, &t);
 	for (u32 i = 0; i < r.n_list; i++)
 		free(r.thread[r.list[i]].point);
 	free(r.thread);
 	free(r.list);
 	free(r.event);
-	free(r.order);
 	if (err)
 		return err;
+	g = (struct hb_range){
+	    .min = t.by[ANCHOR_FIRST], .max = t.by[ANCHOR_LAST], .likely = t.by[ANCHOR_LIKELY]};
 	/* The two ways of counting differ by wait, so the middle one may lie outside of both. */
 	gain->min = g.min < g.max ? g.min : g.max;
 	gain->max = later(g.min, g.max);
