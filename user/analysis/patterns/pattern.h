@@ -31,6 +31,7 @@ struct hb_scene {
 	u64 start, end, wall;		    /* of the window; wall is never 0 */
 	u64 present;			    /* HB_NEED_* that the window has */
 	struct hb_exposure *exposure;	    /* inside */
+	struct hb_map *matches;		    /* inside: what rules say of locations; NULL: nothing is kept */
 };
 
 /* ---- exposed time ---- */

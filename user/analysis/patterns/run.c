@@ -6,6 +6,7 @@
 #include "analysis/patterns/findings.h"
 #include "analysis/patterns/gates.h"
 #include "analysis/patterns/needs.h"
+#include "base/map.h"
 
 static void needs_text(u64 missing, char *buf, size_t size)
 {
@@ -74,6 +75,7 @@ static int scene_of(struct hb_scene *s, const struct hb_patterns_input *in)
 	s->wall = s->end > s->start ? s->end - s->start : 1;
 	s->present = hb_needs__present(s);
 	s->exposure = hb_exposure__new(s);
+	s->matches = s->exposure ? hb_map__new() : NULL;
 	return s->exposure ? 0 : -1;
 }
 
@@ -95,6 +97,7 @@ struct hb_findings *hb_patterns__run(const struct hb_patterns_input *in, const s
 	for (u32 i = 0; i < f->n; i++) /* the scene ends here */
 		f->draft[i]->s = NULL;
 	hb_exposure__free(s.exposure);
+	hb_map__free(s.matches);
 	if (!f->oom)
 		return f;
 	hb_findings__free(f);

@@ -6,6 +6,7 @@
 
 #include "analysis/model/decode.h"
 #include "analysis/patterns/exposure.h"
+#include "base/map.h"
 #include "base/text.h"
 
 #define MILLION 1000000ULL
@@ -180,7 +181,7 @@ static bool func_is(const char *pattern, const char *func)
 	return hb_text__glob(pattern, func) || (last && hb_text__glob(pattern, last + 1));
 }
 
-bool hb_scene__loc(const struct hb_scene *s, u32 loc, const struct hb_frame_rule *rule)
+static bool matches(const struct hb_scene *s, u32 loc, const struct hb_frame_rule *rule)
 {
 	const struct hb_loc *l = loc ? hb_window__loc(s->w, loc) : NULL;
 	const char *func, *module = NULL;
@@ -202,6 +203,23 @@ bool hb_scene__loc(const struct hb_scene *s, u32 loc, const struct hb_frame_rule
 			return true;
 	}
 	return false;
+}
+
+/* Stacks are many, the places in them few: each is held against a rule once. Rules are static: 32 bits tell
+ * one from another. */
+bool hb_scene__loc(const struct hb_scene *s, u32 loc, const struct hb_frame_rule *rule)
+{
+	enum { NOT_YET, NO, YES };
+	u64 key = (u64)(u32)(uintptr_t)rule << 32 | loc;
+	u64 *known = s->matches ? hb_map__slot(s->matches, key, NULL) : NULL;
+	u64 is;
+
+	if (known && *known != NOT_YET)
+		return *known == YES;
+	is = matches(s, loc, rule) ? YES : NO;
+	if (known)
+		*known = is;
+	return is == YES;
 }
 
 bool hb_scene__frame(const struct hb_scene *s, u32 pid, u32 stack, const struct hb_frame_rule *rule)

@@ -122,6 +122,15 @@ static bool same_site(const struct hb_sync *a, const struct hb_sync *b)
 	return a->call->probe == b->call->probe && a->call->at.stack == b->call->at.stack;
 }
 
+/* Is one of the same place among those before i? */
+static bool seen_before(const struct hb_syncs *v, u32 i)
+{
+	for (u32 k = 0; k < i; k++)
+		if (same_site(&v->v[k], &v->v[i]))
+			return true;
+	return false;
+}
+
 void hb_syncs__leave_one(const struct hb_scene *s, const struct hb_series *p, struct hb_syncs *v)
 {
 	u64 least = UINT64_MAX;
@@ -134,7 +143,9 @@ void hb_syncs__leave_one(const struct hb_scene *s, const struct hb_series *p, st
 	for (u32 i = 0; i < v->n && i < 64; i++) { /* sites come in turns: all are among the first */
 		u64 sum = 0;
 
-		for (u32 k = 0; k < v->n; k++)
+		if (seen_before(v, i))
+			continue;
+		for (u32 k = i; k < v->n; k++)
 			if (same_site(&v->v[i], &v->v[k]))
 				sum += hb_scene__likely(s, p->dispatch, v->v[k].call->at.end, v->v[k].next);
 		if (sum < least) {
