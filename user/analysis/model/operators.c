@@ -273,7 +273,7 @@ static void of_device(struct hb_operators *o, const struct hb_devices *d, const 
 	const struct hb_launch *last = NULL; /* a graph's operations come in runs */
 	u32 exec = NO_EXEC;
 
-	for (u32 i = 0; i < v->n_ops; i++) {
+	for (u32 i = 0; o->n && i < v->n_ops; i++) {
 		const struct hb_launch *l = hb_devices__launch_of(d, &v->op[i]);
 
 		if (!l)
