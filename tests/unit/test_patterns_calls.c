@@ -600,7 +600,8 @@ struct fields {
 	u32 waiting, running, limit, free, blocks, preempted;
 };
 
-static void read_fields(struct pat *p, u64 at, const struct fields *f)
+/* The first n of them. */
+static void read_some_fields(struct pat *p, u64 at, const struct fields *f, u32 n)
 {
 	static const char *const asked[] = {
 	    "core:Core.step self.scheduler.waiting:len", "core:Core.step self.running:len",
@@ -608,7 +609,7 @@ static void read_fields(struct pat *p, u64 at, const struct fields *f)
 	    "core:Core.step self.pool.num_blocks",	 "core:Core.step self.num_preempted"};
 	const u32 value[] = {f->waiting, f->running, f->limit, f->free, f->blocks, f->preempted};
 
-	for (u32 i = 0; i < 6; i++) {
+	for (u32 i = 0; i < n; i++) {
 		struct hb_rec_py_field r = {.call = START + at,
 					    .num = value[i],
 					    .field = hb_window_writer__string(p->h.r.w, asked[i]),
@@ -616,6 +617,11 @@ static void read_fields(struct pat *p, u64 at, const struct fields *f)
 
 		pat_put(p, at, p->h.main, HB_TYPE_py_field, &r);
 	}
+}
+
+static void read_fields(struct pat *p, u64 at, const struct fields *f)
+{
+	read_some_fields(p, at, f, 6);
 }
 
 static void state_of_the_scheduler(struct pat *p, struct fields f, u32 preempted_each)
@@ -626,6 +632,31 @@ static void state_of_the_scheduler(struct pat *p, struct fields f, u32 preempted
 		f.preempted += preempted_each;
 	}
 	pat_run(p);
+}
+
+/* vLLM has no counter, but a function that is called for each: what its requests say of themselves is none.
+ */
+static void calls_that_preempt(void **state)
+{
+	static const char asked[] = "*:Scheduler._preempt_request request.num_preemptions";
+	struct pat p = pat_new("preempts");
+
+	for (u64 i = 0; i < STEPS; i++) {
+		read_some_fields(&p, i * STEP, &(struct fields){9, 4, 8, 2, 100, 0}, 5);
+		for (u64 k = 0; k < 2 && i % 2; k++) {
+			struct hb_rec_py_field r = {.call = START + i * STEP + (k + 1) * US,
+						    .num = 1 + k,
+						    .field = hb_window_writer__string(p.h.r.w, asked),
+						    .kind = HB_PYKIND_INT};
+
+			pat_put(&p, i * STEP + (k + 1) * US, p.h.main, HB_TYPE_py_field, &r);
+		}
+	}
+	pat_steps(&p);
+	pat_run(&p);
+	assert_non_null(pat_get(&p, "P39"));
+	assert_int_equal(pat_get(&p, "P39")->count, STEPS);
+	pat_end(&p);
 }
 
 static void engine_fields(void **state)
@@ -678,6 +709,7 @@ int main(void)
 	    cmocka_unit_test(the_device_waits_for_the_scheduler),
 	    cmocka_unit_test(the_event_loop_is_held),
 	    cmocka_unit_test(engine_fields),
+	    cmocka_unit_test(calls_that_preempt),
 	};
 
 	return cmocka_run_group_tests_name("patterns: calls and code", tests, NULL, NULL);

@@ -370,7 +370,7 @@ static void what_was_not_checked_is_planned_when_nothing_was_found(void **state)
 	assert_string_equal(p->reason[0].pattern, "P38");
 	assert_string_equal(p->reason[0].why, "needs engine fields");
 	assert_null(p->reason[0].confidence);
-	assert_true(has(p, "field", "*:EngineCore.step self.scheduler.running:len"));
+	assert_true(has(p, "field", "*:Scheduler.schedule self.running:len"));
 	hb_planfile__free(p);
 	/* With a finding that is sure it is left alone. */
 	found(&g, "P21", HB_CONFIDENCE_HIGH, ST_PY);

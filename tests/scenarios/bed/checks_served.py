@@ -28,6 +28,49 @@ def graphs(twin, cause):
     assert starved[0] < 0.5 * starved[1], starved
 
 
+# ---- what the scheduler's fields say ----
+
+STATE = {"waiting": "waiting:len", "running": "running:len", "limit": "max_num_running_reqs",
+         "blocks": "kv_cache_manager.block_pool.num_gpu_blocks",
+         "free": "kv_cache_manager.block_pool.free_block_queue.num_free_blocks"}
+READ = {name: f"*:Scheduler.schedule self.{path}" for name, path in STATE.items()}
+READ["preempted"] = "*:Scheduler._preempt_request request.num_preemptions"  # a reading for each
+FIELDS = tuple(x for asked in READ.values() for x in ("--field", asked))
+
+
+def readings(recording, name):
+    return [r["value"] for r in recording.window.of("py.field", field=READ[name]) if "value" in r]
+
+
+def small_batch(cause):
+    assert set(readings(cause, "limit")) == {2}
+    assert sum(n > 0 for n in readings(cause, "waiting")) > 0.8 * len(readings(cause, "waiting"))
+    assert min(readings(cause, "free")) > 0.5 * max(readings(cause, "blocks"))
+
+
+def batch_for_all(twin, cause):
+    assert set(readings(twin, "limit")) == {16}
+    assert sum(n > 0 for n in readings(twin, "waiting")) < 0.1 * len(readings(twin, "waiting"))
+
+
+def waiting_time(truth):
+    """By the engine's own count, after each step."""
+    return spans.total([(r["begin"], r["end"]) for r in truth.rows("step") if r.get("waiting")])
+
+
+def preemption(cause):
+    near(len(readings(cause, "preempted")), preemptions(cause.truth), "preemptions")
+    assert preemptions(cause.truth) > 2 * cause.truth.length / 1e9
+
+
+def preemptions(truth):
+    return sum(r["preempted"] for r in truth.rows("step"))
+
+
+def no_preemption(twin, cause):
+    assert not readings(twin, "preempted") and not preemptions(twin.truth)
+
+
 # ---- the plug-ins ----
 
 def kv(cause):

@@ -4,6 +4,7 @@ from . import cgroup, checks as own, checks_served as checks
 from .serving import Served
 
 GRAPHS = ("vllm-graphs",)
+LONG = {"prompt": "100-120", "tokens": "150-250"}  # requests of 26 KV blocks and more, half of them from the prompt
 
 SERVED = (
     Served(
@@ -11,6 +12,15 @@ SERVED = (
         patterns=("P08",), program=(*GRAPHS, "--hf-overrides", '{"num_hidden_layers": 32}'), cause=("--enforce-eager",),
         costs="kernel *FlashAttnFwdSm90* 30000\n", seconds=3,
         shows=checks.eager, healthy=checks.graphs, amount=checks.eager_exposed, blamed=("dispatch",)),
+    Served(
+        "vllm_small_batch", "vLLM may run two requests at once (--max-num-seqs) while six ask and memory is free",
+        patterns=("P38",), program=GRAPHS, cause=("--max-num-seqs", "2"), clients=6, trace=checks.FIELDS,
+        shows=checks.small_batch, healthy=checks.batch_for_all, amount=checks.waiting_time, judge="delay_ns"),
+    Served(
+        "vllm_preemption", "vLLM has too few KV blocks (--num-gpu-blocks-override) for the requests that it lets in",
+        patterns=("P39",), program=GRAPHS, cause=("--num-gpu-blocks-override", "120"), clients=8, load=LONG,
+        trace=checks.FIELDS,
+        shows=checks.preemption, healthy=checks.no_preemption, amount=checks.preemptions, judge="count"),
     Served(
         "vllm_kv", "vLLM's scheduler asks a KV service for each new request and waits; a thread that evicts blocks has its lock",
         patterns=("P14", "P13"), program=GRAPHS, plugins=True, switch="kv",

@@ -38,12 +38,18 @@ static const struct {
     {"num_decodes", HB_STATE_DECODE},
 };
 
+/* Engines that do not count preemptions have a function for one: "*:Scheduler._preempt_request request.x". */
+#define PREEMPTS HB_STATE_FIELDS + 1
+
 static u8 field_of(const char *asked)
 {
 	const char *path = strrchr(asked, ' ');
 	const char *last = strrchr(path ? path : asked, '.');
 	char name[64];
 
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(asked, " "), asked);
+	if (path && hb_text__glob("*preempt*", name))
+		return PREEMPTS;
 	snprintf(name, sizeof(name), "%s", last ? last + 1 : path ? path + 1 : asked);
 	name[strcspn(name, ":[( ")] = 0;
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
@@ -56,6 +62,7 @@ struct reading {
 	u64 at, value;
 	u32 pid;
 	u8 field;
+	bool event; /* one more of what `field` counts */
 };
 
 static int cmp_reading(const void *a, const void *b)
@@ -75,7 +82,7 @@ static int collect(const struct hb_scene *s, u32 fields, struct reading **out, u
 	hb_window__rewind(s->w);
 	while (!err && hb_window__next(s->w, &r) > 0) {
 		const struct hb_rec_py_field *f = r.data;
-		bool fresh;
+		bool fresh, event;
 		u64 *slot;
 		double v;
 
@@ -88,7 +95,8 @@ static int collect(const struct hb_scene *s, u32 fields, struct reading **out, u
 		}
 		if (fresh)
 			*slot = field_of(hb_window__string(s->w, f->field));
-		if (*slot == HB_STATE_FIELDS || !(fields & 1U << *slot))
+		event = *slot == PREEMPTS;
+		if (*slot == HB_STATE_FIELDS || !(fields & 1U << (event ? HB_STATE_PREEMPTED : *slot)))
 			continue;
 		if (*n == cap) {
 			struct reading *more = realloc(*out, (cap = cap ? cap * 2 : 256) * sizeof(*more));
@@ -99,8 +107,11 @@ static int collect(const struct hb_scene *s, u32 fields, struct reading **out, u
 			}
 			*out = more;
 		}
-		(*out)[(*n)++] =
-		    (struct reading){.at = f->call, .value = (u64)v, .pid = r.task->pid, .field = (u8)*slot};
+		(*out)[(*n)++] = (struct reading){.at = f->call,
+						  .value = (u64)v,
+						  .pid = r.task->pid,
+						  .field = event ? HB_STATE_PREEMPTED : (u8)*slot,
+						  .event = event};
 	}
 	hb_map__free(kind);
 	return err;
@@ -127,6 +138,21 @@ static u32 busiest(const struct reading *r, u32 n)
 	return best;
 }
 
+/* Events as a counter that is read with each of them, and as the first reading of all: 0. */
+static void count_events(struct reading *r, u32 n, u32 pid, struct hb_state *first)
+{
+	u64 count = 0, last = 0;
+
+	for (u32 i = 0; i < n; i++) {
+		if (!r[i].event || r[i].pid != pid)
+			continue;
+		count += r[i].at != last; /* several fields of one call are one event */
+		last = r[i].at;
+		r[i].value = count;
+		first->known |= 1U << r[i].field;
+	}
+}
+
 int hb_states__read(const struct hb_scene *s, u32 fields, struct hb_states *out)
 {
 	struct reading *r = NULL;
@@ -142,6 +168,7 @@ int hb_states__read(const struct hb_scene *s, u32 fields, struct hb_states *out)
 	}
 	qsort(r, n, sizeof(*r), cmp_reading);
 	out->pid = busiest(r, n);
+	count_events(r, n, out->pid, &now);
 	for (u32 i = 0; i < n; i++) {
 		if (r[i].pid != out->pid)
 			continue;

@@ -118,11 +118,15 @@ struct hb_pattern {
 	int (*detect)(struct hb_look *l);
 };
 
-/* A scheduler's state, for `record`: by the names that vLLM has. */
+/* A scheduler's state, for `record`: by the names that vLLM has. Its engine steps have several names. */
 #define HB_RECORD_SCHEDULER                                                                                  \
-	"field=*:EngineCore.step self.scheduler.waiting:len; "                                               \
-	"field=*:EngineCore.step self.scheduler.running:len; "                                               \
-	"field=*:EngineCore.step self.scheduler.max_num_running_reqs"
+	"field=*:Scheduler.schedule self.waiting:len; "                                                      \
+	"field=*:Scheduler.schedule self.running:len; "                                                      \
+	"field=*:Scheduler.schedule self.max_num_running_reqs; "                                             \
+	"field=*:Scheduler.schedule self.kv_cache_manager.block_pool.num_gpu_blocks; "                       \
+	"field=*:Scheduler.schedule "                                                                        \
+	"self.kv_cache_manager.block_pool.free_block_queue.num_free_blocks; "                                \
+	"field=*:Scheduler._preempt_request request.num_preemptions"
 
 #define HB_PATTERN(name) const struct hb_pattern hb_pattern_##name
 
