@@ -647,7 +647,7 @@ static void calls_that_preempt(void **state)
 			struct hb_rec_py_field r = {.call = START + i * STEP + (k + 1) * US,
 						    .num = 1 + k,
 						    .field = hb_window_writer__string(p.h.r.w, asked),
-						    .kind = HB_PYKIND_INT};
+						    .kind = k ? HB_PYKIND_INT : HB_PYKIND_UNREADABLE};
 
 			pat_put(&p, i * STEP + (k + 1) * US, p.h.main, HB_TYPE_py_field, &r);
 		}
@@ -662,7 +662,7 @@ static void calls_that_preempt(void **state)
 static void engine_fields(void **state)
 {
 	struct pat full = pat_new("limit"), held = pat_new("held"), thrash = pat_new("thrash"),
-		   fine = pat_new("fine");
+		   fine = pat_new("fine"), large = pat_new("large");
 
 	state_of_the_scheduler(&full, (struct fields){9, 4, 4, 60, 100, 0}, 0);
 	assert_non_null(pat_get(&full, "P38"));
@@ -673,6 +673,9 @@ static void engine_fields(void **state)
 	assert_non_null(pat_get(&held, "P42"));
 	assert_true(pat_get(&held, "P42")->delay_ns >= 980 * MS);
 	pat_silent(&held, "P38");
+	state_of_the_scheduler(&large, (struct fields){9, 2, 4, 25, 100, 0}, 0);
+	pat_silent(&large, "P42"); /* a quarter is free, and those that run have more each */
+	pat_end(&large);
 	state_of_the_scheduler(&thrash, (struct fields){9, 4, 8, 2, 100, 0}, 1);
 	assert_non_null(pat_get(&thrash, "P39"));
 	assert_int_equal(pat_get(&thrash, "P39")->count, STEPS - 1);

@@ -59,7 +59,7 @@ def waiting_time(truth):
 
 
 def preemption(cause):
-    near(len(readings(cause, "preempted")), preemptions(cause.truth), "preemptions")
+    near(len(cause.window.of("py.field", field=READ["preempted"])), preemptions(cause.truth), "preemptions")
     assert preemptions(cause.truth) > 2 * cause.truth.length / 1e9
 
 
@@ -68,7 +68,7 @@ def preemptions(truth):
 
 
 def no_preemption(twin, cause):
-    assert not readings(twin, "preempted") and not preemptions(twin.truth)
+    assert not twin.window.of("py.field", field=READ["preempted"]) and not preemptions(twin.truth)
 
 
 # ---- the plug-ins ----

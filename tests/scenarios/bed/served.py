@@ -4,7 +4,7 @@ from . import cgroup, checks as own, checks_served as checks
 from .serving import Served
 
 GRAPHS = ("vllm-graphs",)
-LONG = {"prompt": "100-120", "tokens": "150-250"}  # requests of 26 KV blocks and more, half of them from the prompt
+GROW = {"prompt": "20-30", "tokens": "150-250"}  # requests that are let in with 6 KV blocks and need 20 in the end
 
 SERVED = (
     Served(
@@ -18,7 +18,7 @@ SERVED = (
         shows=checks.small_batch, healthy=checks.batch_for_all, amount=checks.waiting_time, judge="delay_ns"),
     Served(
         "vllm_preemption", "vLLM has too few KV blocks (--num-gpu-blocks-override) for the requests that it lets in",
-        patterns=("P39",), program=GRAPHS, cause=("--num-gpu-blocks-override", "120"), clients=8, load=LONG,
+        patterns=("P39",), program=GRAPHS, cause=("--num-gpu-blocks-override", "80"), clients=8, load=GROW,
         trace=checks.FIELDS,
         shows=checks.preemption, healthy=checks.no_preemption, amount=checks.preemptions, judge="count"),
     Served(

@@ -84,9 +84,9 @@ static int collect(const struct hb_scene *s, u32 fields, struct reading **out, u
 		const struct hb_rec_py_field *f = r.data;
 		bool fresh, event;
 		u64 *slot;
-		double v;
+		double v = 0;
 
-		if (r.type != HB_TYPE_py_field || !hb_field__number(f, &v) || v < 0)
+		if (r.type != HB_TYPE_py_field)
 			continue;
 		slot = hb_map__slot(kind, f->field, &fresh);
 		if (!slot) {
@@ -97,6 +97,8 @@ static int collect(const struct hb_scene *s, u32 fields, struct reading **out, u
 			*slot = field_of(hb_window__string(s->w, f->field));
 		event = *slot == PREEMPTS;
 		if (*slot == HB_STATE_FIELDS || !(fields & 1U << (event ? HB_STATE_PREEMPTED : *slot)))
+			continue;
+		if (!event && (!hb_field__number(f, &v) || v < 0)) /* a call is one whatever was read in it */
 			continue;
 		if (*n == cap) {
 			struct reading *more = realloc(*out, (cap = cap ? cap * 2 : 256) * sizeof(*more));

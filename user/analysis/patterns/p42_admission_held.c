@@ -14,6 +14,15 @@ static const struct hb_param params[] = {
 
 #define BIT(f) (1U << (f))
 
+/* The next request takes about as many blocks as one that runs. One that was preempted takes no fewer. */
+static bool room_for_one(const struct hb_state *x)
+{
+	u64 running = x->value[HB_STATE_RUNNING], free = x->value[HB_STATE_FREE],
+	    all = x->value[HB_STATE_BLOCKS];
+
+	return !running || all <= free || free >= (all - free) / running;
+}
+
 static bool held(const struct hb_look *l, const struct hb_state *x)
 {
 	const u32 blocks = BIT(HB_STATE_FREE) | BIT(HB_STATE_BLOCKS);
@@ -23,7 +32,8 @@ static bool held(const struct hb_look *l, const struct hb_state *x)
 	    x->value[HB_STATE_RUNNING] >= x->value[HB_STATE_LIMIT])
 		return false;
 	return (x->known & blocks) != blocks ||
-	       hb_share(x->value[HB_STATE_FREE], x->value[HB_STATE_BLOCKS]) >= hb_look__param(l, FREE);
+	       (room_for_one(x) &&
+		hb_share(x->value[HB_STATE_FREE], x->value[HB_STATE_BLOCKS]) >= hb_look__param(l, FREE));
 }
 
 /* Stretches of readings: the longest, or cases. */
@@ -82,9 +92,8 @@ HB_PATTERN(p42_admission_held) = {
     .rank = HB_RANK_OWN,
     .needs = HB_NEED_FIELD,
     .params = params,
-    .rule = "by engine fields requests wait while fewer run than may and KV blocks are free, ten readings in "
-	    "a row, whatever the "
-	    "device does",
+    .rule = "by engine fields requests wait while fewer run than may and KV blocks are free, also for one "
+	    "like those that run, ten readings in a row, whatever the device does",
     .fix = "the scheduler's accounting",
     .ref = "sgl-project/sglang#35537 (a stale \"batch is full\" with nearly empty pools); "
 	   "NVIDIA/TensorRT-LLM#18457 (+10 to "
