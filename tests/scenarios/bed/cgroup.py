@@ -33,8 +33,35 @@ def _write(folder, name, text):
         f.write(text)
 
 
+def _move(folder, pids):
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            _write(folder, "cgroup.procs", str(pid))
+
+
+def _home():
+    """The group that this process is in."""
+    version, root = _root()
+    with open("/proc/self/cgroup", encoding="ascii") as f:
+        rows = [line.strip().split(":", 2) for line in f]
+    path = next((path for _, names, path in rows if ("cpu" in names.split(",") if version == 1 else not names)), "/")
+    folder = os.path.join(root, path.lstrip("/"))
+    return folder if os.path.isdir(folder) else root
+
+
 @contextlib.contextmanager
-def quota(side):
+def limited(side, pids, quota_us):
+    """The same for processes that run already, and not for longer than this."""
+    with quota(side, quota_us) as folder:
+        _move(folder or _home(), pids)
+        try:
+            yield
+        finally:
+            _move(_home(), pids)
+
+
+@contextlib.contextmanager
+def quota(side, quota_us=QUOTA_US):
     """For the side with the cause. Its path is in HB_CGROUP for processes that are started meanwhile, which join it."""
     if side != "cause":
         yield None
@@ -45,10 +72,10 @@ def quota(side):
     try:
         if version == 1:
             _write(folder, "cpu.cfs_period_us", str(PERIOD_US))
-            _write(folder, "cpu.cfs_quota_us", str(QUOTA_US))
+            _write(folder, "cpu.cfs_quota_us", str(quota_us))
             _write(folder, "cpu.shares", "262144")  # what else runs on the machine is not part of the scenario
         else:
-            _write(folder, "cpu.max", f"{QUOTA_US} {PERIOD_US}")
+            _write(folder, "cpu.max", f"{quota_us} {PERIOD_US}")
             _write(folder, "cpu.weight", "10000")
         os.environ["HB_CGROUP"] = folder
         yield folder

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """What the windows of unmodified engines must show, as in checks.py."""
-from . import spans
+from . import cgroup, spans
 from .checks import exposed_share
-from .expect import near, sleeps_fill, stacks_name, woken_by
+from .expect import near, sleeps_fill, slept, stacks_name, woken_by
 
 
 def calls(recording, name):
@@ -69,6 +69,32 @@ def preemptions(truth):
 
 def no_preemption(twin, cause):
     assert not twin.window.of("py.field", field=READ["preempted"]) and not preemptions(twin.truth)
+
+
+# ---- a quota ----
+
+def quota(side, engine):
+    return cgroup.limited(side, engine.roles()["core"], 12000)
+
+
+def waited_for_cpu(recording):
+    mine = slept(recording, recording.truth.thread("dispatch").tid)
+    return sum(r.get("runnable_ns", 0) for r in mine)
+
+
+def throttled(cause):
+    assert waited_for_cpu(cause) > 0.3 * cause.truth.length
+    assert starved(cause.truth) > 0.2 * cause.truth.length
+
+
+def not_throttled(twin, cause):
+    assert waited_for_cpu(twin) < 0.1 * twin.truth.length
+    assert starved(twin.truth) < 0.1 * twin.truth.length
+
+
+def starved(truth):
+    """Without the quota the device has always something to do."""
+    return spans.total(truth.starved())
 
 
 # ---- the plug-ins ----
