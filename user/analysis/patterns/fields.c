@@ -39,7 +39,7 @@ static const struct {
 };
 
 /* Engines that do not count preemptions have a function for one: "*:Scheduler._preempt_request request.x". */
-#define PREEMPTS HB_STATE_FIELDS + 1
+#define PREEMPTS (HB_STATE_FIELDS + 1)
 
 static u8 field_of(const char *asked)
 {
