@@ -77,8 +77,8 @@ static void a_client_is_no_service(void **state)
 	assert_null(hb_findings__at(p.f, 0));
 	hb_path__outside(hb_host__path(p.host), 100, &outside);
 	assert_false(outside.oom);
-	assert_int_equal(outside.n, STEPS - 1); /* the first is before the first step */
-	assert_int_equal(hb_ivs__length(&outside), (STEPS - 1) * 2900 * US);
+	assert_int_equal(outside.n, STEPS);
+	assert_int_equal(hb_ivs__length(&outside), STEPS * 2900 * US);
 	hb_ivs__free(&outside);
 	pat_end(&p);
 	from_outside(
@@ -262,7 +262,7 @@ static void refused_and_tried_again(void **state)
 /* ---- P08, P09, P10 ---- */
 
 /* Launches that fill the step, and a wait at its end that is over at once, or not. */
-static void storm(struct pat *p, u32 launches, bool graph, u64 wait)
+static void storm(struct pat *p, u32 launches, u32 graphs, u64 wait)
 {
 	for (u64 i = 0; i < STEPS; i++) {
 		u64 t = i * STEP, span = STEP - wait - 200 * US;
@@ -270,7 +270,7 @@ static void storm(struct pat *p, u32 launches, bool graph, u64 wait)
 		for (u32 k = 0; k < launches; k++)
 			PCALL(p, p->h.main, Q_LAUNCH, t + 100 * US + k * (span / launches),
 			      t + 100 * US + k * (span / launches), .gx = 1);
-		if (graph)
+		for (u32 k = 0; k < graphs; k++)
 			PCALL(p, p->h.main, Q_GRAPH, t + STEP - wait - 50 * US, t + STEP - wait - 50 * US,
 			      .handle = 9);
 		PCALL(p, p->h.main, Q_STREAM_SYNC, t + STEP - wait - 30 * US, t + STEP,
@@ -281,16 +281,20 @@ static void storm(struct pat *p, u32 launches, bool graph, u64 wait)
 
 static void launches_without_a_graph(void **state)
 {
-	struct pat p = pat_new("storm"), q = pat_new("storm-graph"), r = pat_new("storm-busy");
+	struct pat p = pat_new("storm"), o = pat_new("storm-beside"), q = pat_new("storm-graphs"),
+		   r = pat_new("storm-busy");
 
-	storm(&p, 100, false, 30 * US);
+	storm(&p, 100, 0, 30 * US);
 	pat_first(&p, "P08", STEPS * 9700 * US);
 	pat_end(&p);
-	storm(&q, 100, true, 30 * US);
+	storm(&o, 100, 1, 30 * US); /* one graph does not make up for it */
+	pat_first(&o, "P08", STEPS * 9700 * US);
+	pat_end(&o);
+	storm(&q, 100, 20, 30 * US); /* in pieces, as with attention outside of them */
 	pat_silent(&q, "P08");
 	assert_string_equal(pat_ruled_out(&q, "P08")->measure.param->key, "eager_share");
 	pat_end(&q);
-	storm(&r, 100, false, 6 * MS); /* the device has work for longer than the launching takes */
+	storm(&r, 100, 0, 6 * MS); /* the device has work for longer than the launching takes */
 	pat_silent(&r, "P08");
 	pat_end(&r);
 }

@@ -195,6 +195,8 @@ static int show_text(const struct hb_planfile *p, const struct args *a, const st
 	print_target(p);
 	if (hb_planfile__check(p, a->file, owner, a->signers, who, &why) == 0)
 		printf("Approved: by %s\n", who);
+	else if (!p->approval.plan)
+		printf("Approved: no; `herschel-bpf plan approve` does it\n");
 	else
 		printf("Approved: no: %s\n", why.text);
 	printf("\nRecords\n");

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/model/decode.h"
-
 const char *hb_seg__name(enum hb_seg_kind k)
 {
 	static const char *const names[HB_SEG_KINDS] = {
@@ -37,18 +35,23 @@ static void fit(struct hb_segs *s)
 	s->cap = s->n;
 }
 
+/* What lies beside its steps, too: before the first, after the last, and between. */
 static int walk_series(struct hb_path *p, struct hb_path_row *r)
 {
 	const struct hb_ways ways = {.tl = p->tl, .wk = p->wk, .ops = p->ops, .queues = p->queues};
 	const struct hb_series *s = r->series;
+	u64 at = hb_timeline__start(p->tl), end = hb_timeline__end(p->tl);
 	int err = 0;
 
 	if (!s->n)
-		return hb_walk(&ways, s->thread, hb_timeline__start(p->tl), hb_timeline__end(p->tl),
-			       &r->segs);
-	for (u32 i = 0; i < s->n && !err; i++)
-		err = hb_walk(&ways, s->thread, s->step[i].begin, s->step[i].end, &r->segs);
-	return err;
+		return hb_walk(&ways, s->thread, at, end, &r->segs);
+	for (u32 i = 0; i < s->n && !err; i++) {
+		if (s->step[i].begin > at)
+			err = hb_walk(&ways, s->thread, at, s->step[i].begin, &r->beside);
+		err = err ? err : hb_walk(&ways, s->thread, s->step[i].begin, s->step[i].end, &r->segs);
+		at = s->step[i].end;
+	}
+	return !err && at < end ? hb_walk(&ways, s->thread, at, end, &r->beside) : err;
 }
 
 struct hb_path *hb_path__build(const struct hb_timeline *tl, const struct hb_wake *wk,
@@ -70,6 +73,7 @@ struct hb_path *hb_path__build(const struct hb_timeline *tl, const struct hb_wak
 	for (u32 i = 0; !err && i < n; i++) {
 		p->row[p->n].series = hb_steps__at(steps, i);
 		err = walk_series(p, &p->row[p->n]);
+		fit(&p->row[p->n].beside);
 		fit(&p->row[p->n++].segs);
 	}
 	if (p) { /* what follows asks no more of it */
@@ -90,8 +94,10 @@ void hb_path__free(struct hb_path *p)
 {
 	if (!p)
 		return;
-	for (u32 i = 0; i < p->n; i++)
+	for (u32 i = 0; i < p->n; i++) {
 		free(p->row[i].segs.seg);
+		free(p->row[i].beside.seg);
+	}
 	free(p->row);
 	free(p);
 }
@@ -101,7 +107,8 @@ u64 hb_path__memory(const struct hb_path *p)
 	u64 bytes = sizeof(*p);
 
 	for (u32 i = 0; i < p->n; i++)
-		bytes += sizeof(*p->row) + p->row[i].segs.cap * sizeof(struct hb_seg);
+		bytes += sizeof(*p->row) +
+			 ((u64)p->row[i].segs.cap + p->row[i].beside.cap) * sizeof(struct hb_seg);
 	return bytes;
 }
 
@@ -157,55 +164,6 @@ void hb_path__sum(const struct hb_path *p, u32 pid, u64 begin, u64 end, u64 *sum
 	memset(sum, 0, HB_SEG_KINDS * sizeof(*sum));
 	for (u32 i = first; i < first + n; i++)
 		sum[s[i].kind] += hb_overlap(s[i].begin, s[i].end, begin, end);
-}
-
-/* The parent of a process when that one is not traced; 0: it is. */
-static u32 parent_outside(const struct hb_window *w, u32 pid)
-{
-	u32 n, parent = 0;
-	const struct hb_proc *p = hb_window__procs(w, &n);
-
-	for (u32 i = 0; i < n; i++)
-		if (p[i].pid == pid)
-			parent = p[i].ppid;
-	for (u32 i = 0; i < n; i++)
-		if (p[i].pid == parent)
-			return 0;
-	return parent;
-}
-
-/* In an event loop or a server's wait for a connection anything may come, a request before all; and so it is
- * with what a parent sends, which drives its children. */
-static bool awaits_anything(const struct hb_path *p, const struct hb_seg *g, u32 parent)
-{
-	u32 n;
-	const struct hb_tl_sleep *s = &hb_timeline__sleeps(p->tl, g->thread, &n)[g->item];
-	const struct hb_task *by = hb_wake__edges(p->wk, g->thread, &n)[g->item].task;
-	char name[24];
-	const char *call = hb_decode__syscall(s->sysno, name, sizeof(name));
-
-	return s->chankind == HB_CHAN_EPOLL || (call && strncmp(call, "accept", 6) == 0) ||
-	       (by && by->pid == parent);
-}
-
-void hb_path__outside(const struct hb_path *p, u32 pid, struct hb_ivs *out)
-{
-	const struct hb_window *w = hb_timeline__window(p->tl);
-	u32 n, last = 0, parent = 0;
-	const struct hb_seg *g = hb_path__segs(p, pid, &n);
-
-	for (u32 i = 0; i < n; i++) {
-		u32 of = hb_timeline__thread(p->tl, g[i].thread)->pid;
-
-		if ((g[i].kind != HB_SEG_NET && g[i].kind != HB_SEG_OTHER) || g[i].item == HB_NONE)
-			continue;
-		if (of != last)
-			parent = parent_outside(w, of);
-		last = of;
-		if (parent && awaits_anything(p, &g[i], parent))
-			hb_ivs__add(out, g[i].begin, g[i].end);
-	}
-	hb_ivs__join(out);
 }
 
 int hb_path__walk(const struct hb_timeline *tl, const struct hb_wake *wk, u32 thread, u64 begin, u64 end,

@@ -24,7 +24,8 @@ struct hb_path {
 
 struct hb_path_row { /* one series */
 	const struct hb_series *series;
-	struct hb_segs segs;
+	struct hb_segs segs;   /* of its steps */
+	struct hb_segs beside; /* of the rest of the window, where there are steps */
 };
 
 struct hb_walk_op { /* a piece of work on a device */

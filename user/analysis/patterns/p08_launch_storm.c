@@ -10,7 +10,8 @@ enum { LAUNCHES, EAGER, SHORT, TINY, GAPS, LAUNCHING, WAITING };
 
 static const struct hb_param params[] = {
     [LAUNCHES] = {"launches", HB_UNIT_COUNT, 50, "launches in the median step (without steps: in all)"},
-    [EAGER] = {"eager_share", HB_UNIT_SHARE, 900000, "of the steps without a graph"},
+    [EAGER] = {"eager_share", HB_UNIT_SHARE, 900000,
+	       "of the steps without a graph, or with one for nine launches at most"},
     [SHORT] = {"short_share", HB_UNIT_SHARE, 500000,
 	       "of the kernels that are shorter than their own launch call"},
     [TINY] = {"tiny_share", HB_UNIT_SHARE, 700000,
@@ -25,7 +26,10 @@ static const struct hb_param params[] = {
     {0},
 };
 
-/* Launches of the median step and the share of steps without a graph. */
+/* A step of a graph and a thousand launches is a storm as one without the graph is. */
+#define EAGER_TO_GRAPHS 9
+
+/* Launches of the median step and the share of steps in which graphs are of no account. */
 static int of_steps(const struct hb_series *p, u64 *launches, u64 *eager)
 {
 	u64 *v;
@@ -36,7 +40,7 @@ static int of_steps(const struct hb_series *p, u64 *launches, u64 *eager)
 		return -ENOMEM;
 	for (u32 i = 0; i < p->n; i++) {
 		v[i] = p->step[i].launches;
-		without += !p->step[i].graphs;
+		without += p->step[i].launches >= EAGER_TO_GRAPHS * p->step[i].graphs;
 	}
 	*launches = hb_dist__median(v, p->n);
 	*eager = hb_share(without, p->n);
@@ -118,7 +122,7 @@ static int by_device(struct hb_look *l, const struct hb_device *v)
 		? !hb_look__at_least(l, TINY, hb_share(v->kernels_10us, v->kernels))
 		: !hb_look__at_least(l, SHORT, hb_share(v->eager_short, v->eager)))
 		return 0;
-	d = hb_look__find(l, "%llu launches a step, no graph; the median kernel takes %s, its launch %s",
+	d = hb_look__find(l, "%llu launches a step one by one; the median kernel takes %s, its launch %s",
 			  (unsigned long long)launches, hb_text__ns(a, sizeof(a), kernel),
 			  hb_text__ns(b, sizeof(b), call));
 	if (!d)
@@ -161,7 +165,7 @@ static int by_host(struct hb_look *l, const struct hb_series *p)
 		return 0;
 	d = hb_look__find(
 	    l,
-	    "%s makes %llu launches a step, no graph, and the device has done them as soon as the last one "
+	    "%s makes %llu launches a step one by one, and the device has done them as soon as the last one "
 	    "is made",
 	    hb_scene__thread_text(l->s, p->dispatch, who, sizeof(who)), (unsigned long long)launches);
 	if (!d)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "analysis/patterns/settle.h"
@@ -80,6 +81,21 @@ struct hb_analysis *hb_analysis__new(struct hb_window *w, const struct hb_analys
 		return NULL;
 	}
 	return a;
+}
+
+bool hb_analysis__caution(const struct hb_analysis *a, char *buf, size_t size)
+{
+	const struct hb_totals *t = hb_model__totals(a->m);
+	double part = t->wall_ns ? 100.0 * (double)t->probe_cost_ns / (double)t->wall_ns : 0;
+
+	if (part < HB_CAUTION_COST)
+		return false;
+	snprintf(
+	    buf, size,
+	    "recording took %.1f %% of one core inside of what is traced, so steps were longer than they are "
+	    "without it, and more so the more calls they make; --stacks-every launch=100 makes it cheaper",
+	    part);
+	return true;
 }
 
 void hb_analysis__free(struct hb_analysis *a)

@@ -159,9 +159,13 @@ static void put_kernels(struct page *p)
 
 static void put_verdict(struct page *p)
 {
+	char caution[256];
+
 	hb_json__kobject(p->doc.j, "verdict");
 	hb_json__kstring(p->doc.j, "kind", hb_verdict__name(p->a->verdict.kind));
 	hb_json__kstring(p->doc.j, "text", p->a->verdict.text);
+	if (hb_analysis__caution(p->a, caution, sizeof(caution)))
+		hb_json__kstring(p->doc.j, "caution", caution);
 	if (p->a->load.known) {
 		hb_json__ku64(p->doc.j, "load_known_ns", p->a->load.known);
 		hb_json__ku64(p->doc.j, "no_load_ns", p->a->load.none);

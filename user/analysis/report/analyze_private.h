@@ -31,6 +31,13 @@ struct hb_analysis {
 /* The critical path, where it is asked for. 0 or -errno with the error set. */
 int hb_analysis__find_critical(struct hb_analysis *a, struct hb_error *e);
 
+/* From this share of one core on, in per cent, what the probes took inside of the traced processes is told up
+ * in front. */
+#define HB_CAUTION_COST 5
+/* Why these numbers are to be taken with care: recording itself slowed what was recorded. False: it did not.
+ */
+bool hb_analysis__caution(const struct hb_analysis *a, char *buf, size_t size);
+
 /* hb_analysis__json() with at most `rows` rows of each table (0 = all); one that has more gets a second
  * member, its key with "_rows": how many there are. */
 int hb_analysis__json_rows(const struct hb_analysis *a, const char *file, u32 rows, FILE *out,

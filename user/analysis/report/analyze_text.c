@@ -239,8 +239,10 @@ static int print_kernels(const struct page *p)
 static void print_limits(const struct page *p)
 {
 	const struct hb_device_counts *c = hb_devices__counts(p->a->d);
-	char n[32];
+	char n[32], caution[256];
 
+	if (hb_analysis__caution(p->a, caution, sizeof(caution)))
+		hb_analysis__wrap(p->out, p->width, 2, "CAUTION: %s", caution);
 	if (p->a->o.linked_only && c->left_out)
 		fprintf(p->out,
 			"left out: %s device operations without a call that launched them (--linked-only)\n",

@@ -7,6 +7,7 @@
 
 #include "analysis/model/decode.h"
 #include "analysis/report/compare_private.h"
+#include "base/map.h"
 #include "base/text.h"
 
 const char *hb_caution__name(enum hb_caution_kind k)
@@ -146,6 +147,53 @@ static void check_target(struct hb_compare *c)
 		say_target(c, k, other ? program_of : whole_command,
 			   other ? "a program that the other window has not" : "with arguments of their own",
 			   other);
+}
+
+/* Kernels tell what ran where no command does, as in imported traces. Below this part in common it was
+ * another thing. In per cent. */
+#define IN_COMMON 50
+
+/* Time of the kernels of one window that the other has, too, of all of their time; 100 where nothing is
+ * known. */
+static double in_common(const struct hb_compare *c, int k, bool *oom)
+{
+	u32 n, m;
+	const struct hb_kernel *const *mine = hb_devices__kernels(c->x[k]->d, &n);
+	const struct hb_kernel *const *others = hb_devices__kernels(c->x[!k]->d, &m);
+	struct hb_map *names = hb_map__new();
+	u64 all = 0, common = 0;
+
+	*oom |= !names;
+	for (u32 i = 0; i < m && names; i++) {
+		const char *s = hb_window__string(c->x[!k]->w, others[i]->name);
+
+		*oom |= hb_map__put(names, hb_hash_bytes(s, strlen(s)), 1) != 0;
+	}
+	for (u32 i = 0; i < n && names; i++) {
+		const char *s = hb_window__string(c->x[k]->w, mine[i]->name);
+
+		all += mine[i]->dur.total;
+		if (hb_map__get(names, hb_hash_bytes(s, strlen(s)), NULL))
+			common += mine[i]->dur.total;
+	}
+	hb_map__free(names);
+	return all && m ? 100.0 * (double)common / (double)all : 100;
+}
+
+static void check_work(struct hb_compare *c)
+{
+	bool oom = false;
+
+	for (int k = 0; k < 2; k++) {
+		double part = in_common(c, k, &oom);
+
+		if (part < IN_COMMON && !oom)
+			hb_compare__caution(
+			    c, HB_CAUTION_TARGET, false,
+			    "%c: only %.0f %% of the time of its kernels is in kernels that the other "
+			    "window has, too: another model or engine ran",
+			    letter(k), part);
+	}
 }
 
 /* ---- what the tool was told ---- */
@@ -421,6 +469,7 @@ static void check_load(struct hb_compare *c)
 void hb_compare__ground(struct hb_compare *c)
 {
 	check_target(c);
+	check_work(c);
 	check_meta(c);
 	check_options(c);
 	check_records(c);

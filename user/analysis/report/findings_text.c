@@ -85,7 +85,12 @@ static void cost_text(const struct text *t, const struct hb_finding *f, char *bu
 
 static void task_text(const struct text *t, const struct hb_task *k, char *buf, size_t size)
 {
-	snprintf(buf, size, "%s (%u)", hb_decode__comm(t->a->w, k), k->tid);
+	const char *comm = hb_decode__comm(t->a->w, k);
+
+	if (strcmp(comm, "?") == 0)
+		snprintf(buf, size, "thread %u, gone before its name was read", k->tid);
+	else
+		snprintf(buf, size, "%s (%u)", comm, k->tid);
 }
 
 /* The innermost functions, Python's where there are some: those an engineer of the service knows. */
@@ -127,7 +132,7 @@ static void print_worst(const struct text *t, const struct hb_finding *f)
 		task_text(t, x->thread, thread, sizeof(thread));
 	if (x->waker)
 		task_text(t, x->waker, waker, sizeof(waker));
-	LINE(t, "longest: %s at %s into the window%s%s%s%s", hb_text__ns(ns, sizeof(ns), x->end - x->begin),
+	LINE(t, "worst: %s at %s into the window%s%s%s%s", hb_text__ns(ns, sizeof(ns), x->end - x->begin),
 	     hb_text__ns(at, sizeof(at), x->begin > start ? x->begin - start : 0), x->thread ? ", " : "",
 	     x->thread ? thread : "", x->waker ? "; ended or held up by " : "", x->waker ? waker : "");
 	print_stack(t, "at:", x->thread, x->stack);
@@ -177,13 +182,38 @@ static void print_finding(const struct text *t, const struct hb_finding *f, u32 
 	else if (f->has_what_if)
 		LINE(t, "without it, all else the same: the steps end %s to %s sooner",
 		     hb_text__ns(a, sizeof(a), f->what_if.min), hb_text__ns(b, sizeof(b), f->what_if.max));
-	if (f->confidence != HB_CONFIDENCE_HIGH)
+	if (f->confidence == HB_CONFIDENCE_HIGH)
+		LINE(t, "confidence: high");
+	else
 		LINE(t, "confidence: %s%s%s%s%s", hb_confidence__name(f->confidence), f->why ? ", " : "",
 		     f->why ? f->why : "", f->pattern->settle ? "; to settle it: " : "",
 		     f->pattern->settle ? f->pattern->settle : "");
 }
 
 /* ---- the lists ---- */
+
+/* Little was found where little was looked at. */
+static void print_none(const struct text *t)
+{
+	u32 looked = 0, not_looked = 0;
+
+	while (hb_findings__ruled_out(t->a->f, looked))
+		looked++;
+	while (hb_findings__not_checked(t->a->f, not_looked))
+		not_looked++;
+	if (!looked)
+		hb_analysis__wrap(
+		    t->out, t->width, 2,
+		    "  none could be looked for: this window does not hold what the %u patterns need "
+		    "(listed below)",
+		    not_looked);
+	else
+		hb_analysis__wrap(t->out, t->width, 2,
+				  "  none: of the %u patterns that could be looked for none costs enough to "
+				  "be worth a change; %u "
+				  "need what this window does not hold (both are listed below)",
+				  looked, not_looked);
+}
 
 void hb_analysis__print_findings(const struct hb_analysis *a, FILE *out, unsigned width, unsigned rows)
 {
@@ -202,10 +232,21 @@ void hb_analysis__print_findings(const struct hb_analysis *a, FILE *out, unsigne
 			print_finding(&t, f, ++shown);
 	}
 	if (!shown)
-		fprintf(out, "  none: nothing that was looked for costs enough to be worth a change\n");
+		print_none(&t);
 	if (more)
 		fprintf(out, "\n  ... and %u more (--rows 0 shows all)\n", more);
-	if (open)
+	if (shown) {
+		fputc('\n', out);
+		hb_analysis__wrap(
+		    out, width, 2,
+		    "  (idle device: time in which the device had nothing to do and this is to blame; worth "
+		    "at "
+		    "most: no change can gain more; the steps end sooner: their critical paths replayed "
+		    "without "
+		    "it; waited for: from who waited to who was to blame, over which socket, pipe or lock)");
+	}
+	/* An imported window is of nothing that could be recorded again. */
+	if (open && hb_window__meta(a->w, "boot_id"))
 		fprintf(out,
 			"\n  of %u a further window would tell more: --plan-out PLAN says what to record\n",
 			open);

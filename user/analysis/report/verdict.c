@@ -79,9 +79,8 @@ static void idle(const struct sums *s, const struct hb_load *l, struct hb_verdic
 
 	if (percent(s->host, s->macro) >= HB_VERDICT_HOSTS)
 		say(v, HB_VERDICT_HOST,
-		    "%s idle %.1f %% of the time, and in %.0f %% of the long gaps the call that launches the "
-		    "next work "
-		    "had not been made yet; %s",
+		    "%s idle %.1f %% of the time, and for %.0f %% of the time of the long gaps the call that "
+		    "launches the next work had not been made yet; %s",
 		    are, part, percent(s->host, s->macro), load_text(l, load, sizeof(load)));
 	else if (percent(s->dep, s->macro) >= 50)
 		say(v, HB_VERDICT_UNKNOWN,
@@ -221,6 +220,12 @@ static void from_calls(const struct calls *c, const struct hb_load *l, struct hb
 		    "most %.1f %%): all it had been given was done, and nothing new had come; %s%s",
 		    likely, percent(c->idle.min > c->outside ? c->idle.min - c->outside : 0, c->wall),
 		    percent(c->idle.max - c->outside, c->wall), load_text(l, load, sizeof(load)), outside);
+	else if (percent(c->outside, c->wall) >= HB_VERDICT_IDLE)
+		say(v, HB_VERDICT_UNKNOWN,
+		    "judged by the calls, the device was busy for %.1f %% of the window or more%s. Trace who "
+		    "is waited "
+		    "for, too (the parent of what was traced, or the service), and it shows which",
+		    percent(c->busy, c->wall), outside);
 	else if (busy >= HB_VERDICT_BUSY_BY_CALLS)
 		say(v, HB_VERDICT_BUSY,
 		    "judged by the calls, the device was busy for %.1f %% of the window or more%s",

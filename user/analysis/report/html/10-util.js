@@ -11,7 +11,7 @@ function el(tag, attributes, ...children) {
 			e.setAttribute(key, value === true ? "" : String(value));
 	}
 	for (const c of children.flat())
-		if (c !== null && c !== undefined && c !== "")
+		if (c !== null && c !== undefined && c !== false && c !== "")
 			e.append(c instanceof Node ? c : String(c));
 	return e;
 }

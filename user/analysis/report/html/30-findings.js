@@ -25,7 +25,8 @@ function facts(a) {
 
 function verdict(a) {
 	const v = a.verdict || {};
-	section("verdict", "Verdict", el("p", {class: "verdict"}, el("strong", {}, v.kind ? `${v.kind}: ` : ""), v.text || "No verdict."));
+	section("verdict", "Verdict", el("p", {class: "verdict"}, el("strong", {}, v.kind ? `${v.kind}: ` : ""), v.text || "No verdict."),
+		v.caution ? el("p", {class: "cost"}, el("strong", {}, "Caution: "), v.caution) : null);
 }
 
 function exposedText(f) {

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* When all that is traced waits for somebody who is not. */
+#include <string.h>
+
+#include "analysis/model/decode.h"
+#include "analysis/model/path_private.h"
+
+#define CHAIN_MOST 8  /* threads from who launches to who talks to the world */
+#define LOOK_MOST  64 /* waits of one thread that are looked at for who ends them */
+
+/* The parent of a process when that one is not traced; 0: it is. */
+static u32 parent_outside(const struct hb_window *w, u32 pid)
+{
+	u32 n, parent = 0;
+	const struct hb_proc *p = hb_window__procs(w, &n);
+
+	for (u32 i = 0; i < n; i++)
+		if (p[i].pid == pid)
+			parent = p[i].ppid;
+	for (u32 i = 0; i < n; i++)
+		if (p[i].pid == parent)
+			return 0;
+	return parent;
+}
+
+/* In an event loop or a server's wait for a connection anything may come, a request before all. */
+static bool is_loop(const struct hb_tl_sleep *s)
+{
+	char name[24];
+	const char *call = hb_decode__syscall(s->sysno, name, sizeof(name));
+
+	return s->chankind == HB_CHAN_EPOLL || (call && strncmp(call, "accept", 6) == 0);
+}
+
+/* And so it is with what a parent sends, which drives its children. */
+static bool is_of(const struct hb_edge *e, u32 parent)
+{
+	return e->by == HB_WAKE_OUTSIDE && e->task && e->task->pid == parent;
+}
+
+static void of_segs(const struct hb_path *p, const struct hb_segs *g, struct hb_ivs *out)
+{
+	const struct hb_window *w = hb_timeline__window(p->tl);
+	u32 n, last = 0, parent = 0;
+
+	for (u32 i = 0; i < g->n; i++) {
+		const struct hb_seg *x = &g->seg[i];
+		u32 of = hb_timeline__thread(p->tl, x->thread)->pid;
+
+		if ((x->kind != HB_SEG_NET && x->kind != HB_SEG_OTHER) || x->item == HB_NONE)
+			continue;
+		if (of != last)
+			parent = parent_outside(w, of);
+		last = of;
+		if (parent && (is_loop(&hb_timeline__sleeps(p->tl, x->thread, &n)[x->item]) ||
+			       is_of(&hb_wake__edges(p->wk, x->thread, &n)[x->item], parent)))
+			hb_ivs__add(out, x->begin, x->end);
+	}
+}
+
+/* Who ended a thread's last wait on what it sleeps on now (its sleep `at`); NULL: not seen. */
+static const struct hb_edge *usual(const struct hb_path *p, u32 thread, u32 at)
+{
+	u32 n;
+	const struct hb_tl_sleep *s = hb_timeline__sleeps(p->tl, thread, &n);
+	const struct hb_edge *e = hb_wake__edges(p->wk, thread, &n);
+
+	for (u32 i = at; i-- > 0 && at - i <= LOOK_MOST;)
+		if (s[i].chankind == s[at].chankind && s[i].chan == s[at].chan && s[i].sysno == s[at].sysno &&
+		    (e[i].by == HB_WAKE_THREAD || e[i].by == HB_WAKE_OUTSIDE))
+			return &e[i];
+	return NULL;
+}
+
+/* At the window's end nothing had come yet: from who launches to who usually wakes it, and so on, all asleep, up to
+ * one that waits for the world. */
+static void at_the_end(const struct hb_path *p, u32 thread, struct hb_ivs *out)
+{
+	u64 from = 0;
+
+	for (u32 k = 0; k < CHAIN_MOST && thread != HB_NONE; k++) {
+		u32 n, parent = parent_outside(hb_timeline__window(p->tl), hb_timeline__thread(p->tl, thread)->pid);
+		const struct hb_tl_sleep *s = hb_timeline__sleeps(p->tl, thread, &n);
+		const struct hb_edge *e = hb_wake__edges(p->wk, thread, &n), *by;
+
+		if (!n || e[n - 1].by != HB_WAKE_OPEN)
+			return;
+		if (s[n - 1].at.begin > from)
+			from = s[n - 1].at.begin;
+		by = usual(p, thread, n - 1);
+		if (parent && (is_loop(&s[n - 1]) || (by && is_of(by, parent)))) {
+			hb_ivs__add(out, from, hb_timeline__end(p->tl));
+			return;
+		}
+		thread = by ? by->thread : HB_NONE;
+	}
+}
+
+void hb_path__outside(const struct hb_path *p, u32 pid, struct hb_ivs *out)
+{
+	for (u32 i = 0; i < p->n; i++) {
+		const struct hb_path_row *r = &p->row[i];
+
+		if (r->series->pid != pid)
+			continue;
+		of_segs(p, &r->segs, out);
+		of_segs(p, &r->beside, out);
+		at_the_end(p, r->series->dispatch != HB_NONE ? r->series->dispatch : r->series->thread, out);
+	}
+	hb_ivs__join(out);
+}
