@@ -467,7 +467,7 @@ static void nothing_planted(void **state)
 	n = pat_not_checked(&p, "P30");
 	assert_string_equal(n->text, "needs scheduler events");
 	assert_string_equal(pat_not_checked(&p, "P40d")->text,
-			    "needs device records (a burst, or an imported trace)");
+			    "needs device records (as in imported traces: import)");
 	pat_end(&p);
 }
 

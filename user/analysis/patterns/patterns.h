@@ -60,7 +60,7 @@ const char *hb_rank__name(enum hb_rank r);
 #define HB_NEEDS(N)                                                                                          \
 	N(ACCEL, "accelerator calls")                                                                        \
 	N(LAUNCH_NS, "durations of launches (both ends of the call probed)")                                 \
-	N(DEVICE, "device records (a burst, or an imported trace)")                                          \
+	N(DEVICE, "device records (as in imported traces: import)")                                          \
 	N(SLEEP, "scheduler events")                                                                         \
 	N(SAMPLE, "CPU samples")                                                                             \
 	N(STACK, "Python stacks")                                                                            \
@@ -217,7 +217,7 @@ struct hb_ruled_out { /* looked at and not so */
 struct hb_not_checked {
 	const struct hb_pattern *pattern;
 	u64 needs;	/* bits that are missing; 0: see text */
-	char text[256]; /* "needs device records (a burst, or an imported trace)" */
+	char text[256]; /* "needs device records (as in imported traces: import)" */
 };
 
 struct hb_devices;
