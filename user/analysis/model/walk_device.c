@@ -227,7 +227,7 @@ static int make(const struct hb_walk_ops *w, struct process *p)
 	for (u32 k = 0; k < p->n_devices; k++)
 		n += hb_devices__at(w->d, p->device + k)->n_ops;
 	p->op = malloc((n + 1ULL) * sizeof(*p->op));
-	place = malloc((n + 1ULL) * sizeof(*place));
+	place = calloc(n + 1ULL, sizeof(*place));
 	err = p->op && place ? order_ops(w, p) : -ENOMEM;
 	for (u32 i = 0; i < p->n && !err; i++)
 		place[p->op[i].prev] = i;
