@@ -72,14 +72,15 @@ static const struct hb_edge *usual(const struct hb_path *p, u32 thread, u32 at)
 	return NULL;
 }
 
-/* At the window's end nothing had come yet: from who launches to who usually wakes it, and so on, all asleep, up to
- * one that waits for the world. */
+/* At the window's end nothing had come yet: from who launches to who usually wakes it, and so on, all asleep,
+ * up to one that waits for the world. */
 static void at_the_end(const struct hb_path *p, u32 thread, struct hb_ivs *out)
 {
 	u64 from = 0;
 
 	for (u32 k = 0; k < CHAIN_MOST && thread != HB_NONE; k++) {
-		u32 n, parent = parent_outside(hb_timeline__window(p->tl), hb_timeline__thread(p->tl, thread)->pid);
+		u32 n, parent = parent_outside(hb_timeline__window(p->tl),
+					       hb_timeline__thread(p->tl, thread)->pid);
 		const struct hb_tl_sleep *s = hb_timeline__sleeps(p->tl, thread, &n);
 		const struct hb_edge *e = hb_wake__edges(p->wk, thread, &n), *by;
 

@@ -72,7 +72,7 @@ static int look_at(struct hb_look *l, u32 thread)
 	const struct hb_series *p = hb_rpcs__series(l->s, thread);
 	u64 exposed, step;
 	struct hb_rpcs r;
-	u32 followed;
+	u32 followed, all;
 	int err;
 
 	if (!p)
@@ -80,15 +80,18 @@ static int look_at(struct hb_look *l, u32 thread)
 	err = hb_rpcs__find(l->s, thread, hb_look__param(l, WAIT), &r);
 	if (err)
 		return err;
-	err = hb_rpcs__keep(l->s, thread, &r, false); /* those of the KV cache are P14's */
+	all = r.n;
+	err = hb_rpcs__keep(l->s, thread, &r, false);
 	sum_up(l, thread != p->dispatch, &r, &exposed, &followed);
 	step = hb_scene__step_time(l->s, p->pid);
 	hb_look__subject(l);
-	if (!err && r.n &&
+	if (!err && all &&
 	    hb_look__either(l, STEP_SHARE, p->n ? hb_share(hb_rpcs__steps(p, &r), p->n) : 0, EXPOSED_SHARE,
 			    hb_share(exposed, step)) &&
 	    hb_look__at_least(l, FOLLOWED, hb_share(followed, r.n)))
 		err = tell(l, thread, &r);
+	else if (r.n < all)
+		hb_look__note(l, "%u calls to the KV cache's service are P14's", all - r.n);
 	hb_rpcs__free(&r);
 	return err;
 }
