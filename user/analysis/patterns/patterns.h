@@ -78,8 +78,8 @@ const char *hb_rank__name(enum hb_rank r);
 	N(NUMA, "placement of memory and CPUs by NUMA node (no window holds it yet; numastat -p PID tells)") \
 	N(PROPERTIES, "device properties (multiprocessors, registers, clocks; imported traces have them)")   \
 	N(COUNTER, "device clocks and power over time (no window holds them yet; nvidia-smi dmon tells)")    \
-	N(RANKS, "collectives of several ranks that match (trace the whole service; or import all ranks' "   \
-		 "traces together)")                                                                         \
+	N(RANKS,                                                                                             \
+	  "matching collectives of several ranks (trace the whole service, import all traces at once)")      \
 	N(SHAPES,                                                                                            \
 	  "shapes of the kernels' operands and peaks (docs/roofline.md: record_shapes, --model, --gpu)")     \
 	N(MODULE, "loads of device modules")                                                                 \
