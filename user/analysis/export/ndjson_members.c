@@ -406,6 +406,18 @@ static void emit_waker_fd(struct hb_ndjson *c, const struct hb_rec_offcpu *o)
 	hb_jbuf__str(&c->line, text);
 }
 
+/* {"pid":..,"tid":..,"comm":..  and no end. */
+static void emit_task(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 pid, u64 tid)
+{
+	key(c, i);
+	hb_jbuf__lit(&c->line, "{\"pid\":");
+	hb_jbuf__u64(&c->line, pid);
+	hb_jbuf__lit(&c->line, ",\"tid\":");
+	hb_jbuf__u64(&c->line, tid);
+	hb_jbuf__lit(&c->line, ",\"comm\":");
+	hb_jbuf__str(&c->line, hb_decode__comm(c->w, hb_window__task_by_tid(c->w, (u32)tid)));
+}
+
 static void emit_waker(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
 {
 	const struct hb_rec_offcpu *o = c->r->data;
@@ -414,13 +426,7 @@ static void emit_waker(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 
 
 	if (!v)
 		return;
-	key(c, i);
-	hb_jbuf__lit(&c->line, "{\"pid\":");
-	hb_jbuf__u64(&c->line, o->waker_pid);
-	hb_jbuf__lit(&c->line, ",\"tid\":");
-	hb_jbuf__u64(&c->line, v);
-	hb_jbuf__lit(&c->line, ",\"comm\":");
-	hb_jbuf__str(&c->line, hb_decode__comm(c->w, hb_window__task_by_tid(c->w, (u32)v)));
+	emit_task(c, i, o->waker_pid, v);
 	hb_jbuf__lit(&c->line, ",\"context\":");
 	hb_jbuf__str(&c->line, hb_word(HB_WORDS_WCTX, o->wctx));
 	if (call) {
@@ -438,13 +444,7 @@ static void emit_ran(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
 
 	if (!v)
 		return;
-	key(c, i);
-	hb_jbuf__lit(&c->line, "{\"pid\":");
-	hb_jbuf__u64(&c->line, o->ran_pid);
-	hb_jbuf__lit(&c->line, ",\"tid\":");
-	hb_jbuf__u64(&c->line, v);
-	hb_jbuf__lit(&c->line, ",\"comm\":");
-	hb_jbuf__str(&c->line, hb_decode__comm(c->w, hb_window__task_by_tid(c->w, (u32)v)));
+	emit_task(c, i, o->ran_pid, v);
 	hb_jbuf__lit(&c->line, "}");
 }
 

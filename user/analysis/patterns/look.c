@@ -329,6 +329,26 @@ int hb_draft__add_device(struct hb_draft *d, const struct hb_case *c, u64 saved)
 }
 
 /* There may be millions of them, and of three the launch is looked up. */
+int hb_draft__add_work(struct hb_draft *d, const struct hb_device *v, const struct hb_roof_row *r)
+{
+	const struct hb_roof_exec *x = hb_roofline__execs(d->s->roofline, r);
+	u64 light = (u64)r->light_ns;
+	int err = 0;
+
+	hb_draft__pid(d, v->pid);
+	hb_draft__device(d, v->index);
+	if (r->basis == HB_ROOF_BY_PLAN)
+		hb_draft__confidence(d, HB_CONFIDENCE_MEDIUM,
+				     "sizes by the model's configuration and the order of the kernels");
+	for (u64 i = 0; i < r->dur.count && !err; i++) {
+		struct hb_case c = {
+		    .begin = x[i].begin, .end = x[i].begin + x[i].ns, .thread = HB_NONE, .stack = x[i].stack};
+
+		err = hb_draft__add_device(d, &c, x[i].ns > light ? x[i].ns - light : 0);
+	}
+	return err;
+}
+
 int hb_draft__add_op(struct hb_draft *d, const struct hb_device_op *o, u64 saved)
 {
 	const struct hb_instance x = {.begin = o->begin, .end = o->end};

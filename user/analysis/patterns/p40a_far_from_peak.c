@@ -17,30 +17,14 @@ static const struct hb_param params[] = {
 /* An occurrence is an execution; what could be saved of it at most is what lies beyond light. */
 static int tell(struct hb_look *l, const struct hb_device *v, const struct hb_roof_row *r)
 {
-	const struct hb_roof_exec *x = hb_roofline__execs(l->s->roofline, r);
 	struct hb_draft *d = hb_look__find(l,
 					   "%.60s on device %u (%.120s) takes %llu us where its work must "
 					   "take %.3g us (bound by %s), %llu times",
 					   r->name, v->number, hb_window__string(l->s->w, r->kernel),
 					   (unsigned long long)(r->dur.p50 / 1000), r->light_ns / 1000,
 					   hb_roof__bound(r->bound), (unsigned long long)r->dur.count);
-	int err = 0;
 
-	if (!d)
-		return -ENOMEM;
-	hb_draft__pid(d, v->pid);
-	hb_draft__device(d, v->index);
-	if (r->basis == HB_ROOF_BY_PLAN)
-		hb_draft__confidence(d, HB_CONFIDENCE_MEDIUM,
-				     "sizes by the model's configuration and the order of the kernels");
-	for (u64 i = 0; i < r->dur.count && !err; i++) {
-		struct hb_case c = {
-		    .begin = x[i].begin, .end = x[i].begin + x[i].ns, .thread = HB_NONE, .stack = x[i].stack};
-		u64 light = (u64)r->light_ns;
-
-		err = hb_draft__add_device(d, &c, x[i].ns > light ? x[i].ns - light : 0);
-	}
-	return err;
+	return d ? hb_draft__add_work(d, v, r) : -ENOMEM;
 }
 
 static int by_device(struct hb_look *l, const struct hb_device *v)

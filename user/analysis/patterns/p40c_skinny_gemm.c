@@ -21,10 +21,8 @@ static const struct hb_param params[] = {
 static int tell(struct hb_look *l, const struct hb_device *v, const struct hb_roof_row *r,
 		const struct hb_gemm *g, u64 speed)
 {
-	const struct hb_roof_exec *x = hb_roofline__execs(l->s->roofline, r);
 	char bytes[32], odd[64] = "";
 	struct hb_draft *d;
-	int err = 0;
 
 	if (g->multiple)
 		snprintf(odd, sizeof(odd), ", sizes that are no multiples of %u", g->multiple);
@@ -36,21 +34,7 @@ static int tell(struct hb_look *l, const struct hb_device *v, const struct hb_ro
 	    (unsigned long long)g->k, (unsigned long long)g->cols, odd,
 	    hb_text__bytes(bytes, sizeof(bytes), g->weights), (unsigned long long)((speed + 5000) / 10000),
 	    (unsigned long long)r->dur.count);
-	if (!d)
-		return -ENOMEM;
-	hb_draft__pid(d, v->pid);
-	hb_draft__device(d, v->index);
-	if (r->basis == HB_ROOF_BY_PLAN)
-		hb_draft__confidence(d, HB_CONFIDENCE_MEDIUM,
-				     "sizes by the model's configuration and the order of the kernels");
-	for (u64 i = 0; i < r->dur.count && !err; i++) {
-		struct hb_case c = {
-		    .begin = x[i].begin, .end = x[i].begin + x[i].ns, .thread = HB_NONE, .stack = x[i].stack};
-		u64 light = (u64)r->light_ns;
-
-		err = hb_draft__add_device(d, &c, x[i].ns > light ? x[i].ns - light : 0);
-	}
-	return err;
+	return d ? hb_draft__add_work(d, v, r) : -ENOMEM;
 }
 
 static int by_device(struct hb_look *l, const struct hb_device *v)

@@ -113,6 +113,8 @@ int hb_draft__add_delay(struct hb_draft *d, const struct hb_case *c);
 int hb_draft__add_device(struct hb_draft *d, const struct hb_case *c, u64 saved);
 /* The same, of which the occurrence is this operation, with the stack of its launch. */
 int hb_draft__add_op(struct hb_draft *d, const struct hb_device_op *o, u64 saved);
+/* All executions of a row of the roofline on a device, of which what lies beyond light could be saved. */
+int hb_draft__add_work(struct hb_draft *d, const struct hb_device *v, const struct hb_roof_row *r);
 /* Adds to the sentence. */
 void hb_draft__say(struct hb_draft *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void hb_draft__pid(struct hb_draft *d, u32 pid);
