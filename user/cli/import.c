@@ -138,6 +138,8 @@ static void say(const struct args *a, const struct hb_import_stats *s)
 	if (s->cut)
 		hb_warn("%s is cut off: what came before is in the window",
 			a->n > 1 ? "one of the traces" : a->file[0]);
+	if (s->apart)
+		hb_warn("the traces have no time in common: they are not of one run, or their clocks differ");
 	if (s->odd)
 		hb_warn("odd rows: %llu; `herschel-bpf report %s` says how", (unsigned long long)s->odd,
 			a->output);

@@ -302,6 +302,7 @@ static int note_times(struct import *i)
 			       "the traces have no time in common: they are not of one run, or their clocks "
 			       "differ");
 		err = note(i, HB_NOTE_WARNING, &b);
+		i->st.apart = true;
 	}
 	hb_buf__free(&b);
 	return err;

@@ -27,12 +27,13 @@ struct hb_import_opts {
 
 /* Rows by what became of them. */
 struct hb_import_stats {
-	u64 bytes; /* of JSON, after decompression */
-	u64 rows;  /* of the trace, all kinds */
-	u64 odd;   /* not used, or used with a guess: counted as loss import_odd */
-	bool cut;  /* the file ends in the middle, or nothing could be read from somewhere on */
-	bool tmp;  /* it was sorted on disk */
-	u64 calls; /* accel records */
+	u64 bytes;  /* of JSON, after decompression */
+	u64 rows;   /* of the trace, all kinds */
+	u64 odd;    /* not used, or used with a guess: counted as loss import_odd */
+	bool cut;   /* the file ends in the middle, or nothing could be read from somewhere on */
+	bool tmp;   /* it was sorted on disk */
+	bool apart; /* traces of several ranks that have no moment in common */
+	u64 calls;  /* accel records */
 	u64 device[HB_DEVKIND_COUNT];
 	u64 ops, python;
 	u64 start_ns, end_ns; /* of the window */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOOK	    64 /* calls by which a fit is judged */
+#define LOOK	    HB_COLL_LOOK
 #define SHIFT	    16 /* calls that a rank may have made before the window's begin, more than another */
 #define ENOUGH	    4  /* calls that must agree to make a group */
 #define CLOCKS_MOST 100000000LL /* ns that clocks of two hosts may be apart: more is another run */
@@ -14,6 +14,7 @@ struct group {
 	struct hb_coll_group pub; /* first */
 	u32 *line;		  /* of each rank */
 	u32 *from;		  /* its first item that is matched */
+	s64 *ahead;		  /* of kernels, [collective * ranks + rank]: see hb_coll__ahead() */
 };
 
 struct hb_collectives {
@@ -118,9 +119,7 @@ static bool same(const struct hb_coll_item *x, const struct hb_coll_item *y)
 
 static u64 apart(const struct hb_coll_line *a, u32 i, const struct hb_coll_line *b, u32 k)
 {
-	/* All ranks leave a kernel together. */
-	bool ends = a->source == HB_COLL_DEVICE;
-	u64 x = ends ? a->item[i].end : a->item[i].begin, y = ends ? b->item[k].end : b->item[k].begin;
+	u64 x = a->item[i].begin, y = b->item[k].begin;
 
 	return x > y ? x - y : y - x;
 }
@@ -152,8 +151,8 @@ static bool beside(const struct hb_coll_line *a, const struct hb_coll_line *b, s
 	return together * 10 >= n * 9;
 }
 
-/* Where b begins beside a: items of a and b to skip. False: they do not go together. */
-static bool fit(const struct hb_coll_line *a, const struct hb_coll_line *b, s32 *shift)
+/* Calls: the shift with the nearest calls, on one clock. */
+static bool fit_calls(const struct hb_coll_line *a, const struct hb_coll_line *b, s32 *shift)
 {
 	u64 best = UINT64_MAX, distance, span;
 	u32 most = 0;
@@ -171,7 +170,69 @@ static bool fit(const struct hb_coll_line *a, const struct hb_coll_line *b, s32 
 		return false;
 	/* Beside each other: nearer, on average, than the whole of what was looked at is long. */
 	span = a->item[most - 1 < a->n ? most - 1 : a->n - 1].begin - a->item[0].begin;
-	return best <= span && (a->source != HB_COLL_DEVICE || beside(a, b, *shift));
+	return best <= span;
+}
+
+struct trial { /* of a shift */
+	u64 spread;
+	s64 offset;
+	u32 n; /* that have a partner then */
+	bool fits;
+};
+
+static struct trial trial_of(const struct hb_coll_line *a, const struct hb_coll_line *b, s32 d)
+{
+	u32 i = d > 0 ? (u32)d : 0, k = d < 0 ? (u32)-d : 0, n;
+	struct trial t = {0};
+	u64 distance;
+
+	n = agree(a, i, b, k, &distance);
+	if (n < ENOUGH)
+		return t;
+	t.fits = true;
+	t.spread = hb_coll__spread(&a->item[i], &b->item[k], n, &t.offset);
+	t.n = a->n - i < b->n - k ? a->n - i : b->n - k;
+	return t;
+}
+
+/* Differences up to here are noise: of two shifts neither is the better one for it. */
+static bool as_good(const struct trial *t, u64 least)
+{
+	return t->fits && t->spread <= least + least / 4 + 1000;
+}
+
+/*
+ * Kernels: clocks may differ, so that nearness says little. All ranks leave a collective together: with the
+ * right shift the ends are equally far apart. Where collectives recur so evenly that many shifts look right,
+ * the one that leaves fewest alone, and of those the one with the nearest clocks.
+ */
+static bool fit_kernels(const struct hb_coll_line *a, const struct hb_coll_line *b, s32 *shift)
+{
+	struct trial t[2 * SHIFT + 1], *best = NULL;
+	u64 least = UINT64_MAX;
+
+	for (s32 d = -SHIFT; d <= SHIFT; d++) {
+		t[d + SHIFT] = trial_of(a, b, d);
+		if (t[d + SHIFT].fits && t[d + SHIFT].spread < least)
+			least = t[d + SHIFT].spread;
+	}
+	for (s32 d = -SHIFT; d <= SHIFT; d++) {
+		struct trial *x = &t[d + SHIFT];
+
+		if (!as_good(x, least) ||
+		    (best &&
+		     (x->n < best->n || (x->n == best->n && llabs(x->offset) >= llabs(best->offset)))))
+			continue;
+		best = x;
+		*shift = d;
+	}
+	return best && beside(a, b, *shift);
+}
+
+/* Where b begins beside a: items of a and b to skip. False: they do not go together. */
+static bool fit(const struct hb_coll_line *a, const struct hb_coll_line *b, s32 *shift)
+{
+	return a->source == HB_COLL_DEVICE ? fit_kernels(a, b, shift) : fit_calls(a, b, shift);
 }
 
 /* Processes that replay graphs and never call a collective may have nothing to do with one another. */
@@ -205,6 +266,7 @@ static void free_group(struct group *g)
 	free((void *)g->pub.coll);
 	free(g->line);
 	free(g->from);
+	free(g->ahead);
 }
 
 static const struct hb_coll_item *item_of(const struct hb_collectives *c, const struct group *g, u32 i, u32 r)
@@ -225,7 +287,7 @@ static struct hb_coll one(const struct hb_collectives *c, const struct group *g,
 
 	for (u32 r = 0; r < g->pub.n_ranks; r++) {
 		const struct hb_coll_item *o = item_of(c, g, i, r);
-		u64 begin = hb_coll__moment(&g->pub.rank[r], o->begin);
+		u64 begin = hb_coll__moment(o->begin, hb_coll__ahead(c, &g->pub, i, r));
 
 		x.first = begin < x.first ? begin : x.first;
 		x.shortest = o->end - o->begin < x.shortest ? o->end - o->begin : x.shortest;
@@ -238,13 +300,24 @@ static struct hb_coll one(const struct hb_collectives *c, const struct group *g,
 }
 
 /* By how much the clocks of kernels differ. */
-static void set_offsets(const struct hb_collectives *c, struct group *g, u32 n)
+static int set_offsets(const struct hb_collectives *c, struct group *g, u32 n)
 {
 	struct hb_coll_rank *rank = (struct hb_coll_rank *)g->pub.rank;
-	u32 together;
+	u32 together, ranks = g->pub.n_ranks;
+	int err = 0;
 
-	for (u32 r = 1; r < g->pub.n_ranks && g->pub.source == HB_COLL_DEVICE; r++)
-		rank[r].offset = hb_coll__offset(item_of(c, g, 0, 0), item_of(c, g, 0, r), n, &together);
+	if (g->pub.source != HB_COLL_DEVICE || !n)
+		return 0;
+	g->ahead = calloc((size_t)n * ranks, sizeof(*g->ahead));
+	if (!g->ahead)
+		return -ENOMEM;
+	for (u32 r = 1; r < ranks && !err; r++) {
+		const struct hb_coll_item *a = item_of(c, g, 0, 0), *b = item_of(c, g, 0, r);
+
+		rank[r].offset = hb_coll__offset(a, b, n, &together);
+		err = hb_coll__ahead_each(a, b, n, &g->ahead[r], ranks);
+	}
+	return err;
 }
 
 /* Matches as far as all ranks agree. */
@@ -263,10 +336,11 @@ static int match(const struct hb_collectives *c, struct group *g)
 		for (u32 r = 1; r < g->pub.n_ranks && i < n; r++)
 			if (!same(item_of(c, g, i, 0), item_of(c, g, i, r)))
 				n = i;
-	set_offsets(c, g, n);
 	v = calloc(n + 1, sizeof(*v));
-	if (!v)
+	if (!v || set_offsets(c, g, n)) {
+		free(v);
 		return -ENOMEM;
+	}
 	for (u32 i = 0; i < n; i++)
 		v[i] = one(c, g, i);
 	g->pub.coll = v;
@@ -373,8 +447,9 @@ u64 hb_collectives__memory(const struct hb_collectives *c)
 	for (u32 i = 0; i < c->n_lines; i++)
 		bytes += c->line[i].cap * sizeof(struct hb_coll_item);
 	for (u32 i = 0; i < c->n_groups; i++)
-		bytes += c->group[i].pub.n * sizeof(struct hb_coll) +
-			 c->n_lines * (sizeof(struct hb_coll_rank) + 2 * sizeof(u32));
+		bytes +=
+		    c->group[i].pub.n * (sizeof(struct hb_coll) + c->group[i].pub.n_ranks * sizeof(s64)) +
+		    c->n_lines * (sizeof(struct hb_coll_rank) + 2 * sizeof(u32));
 	return bytes;
 }
 
@@ -386,6 +461,13 @@ u32 hb_collectives__groups(const struct hb_collectives *c)
 const struct hb_coll_group *hb_collectives__at(const struct hb_collectives *c, u32 i)
 {
 	return i < c->n_groups ? &c->group[i].pub : NULL;
+}
+
+s64 hb_coll__ahead(const struct hb_collectives *c, const struct hb_coll_group *g, u32 i, u32 r)
+{
+	const s64 *ahead = ((const struct group *)g)->ahead;
+
+	return ahead ? ahead[(size_t)i * g->n_ranks + r] : 0;
 }
 
 u32 hb_coll__op(const struct hb_collectives *c, const struct hb_coll_group *g, u32 i, u32 r)

@@ -13,7 +13,7 @@
  * With device records the same is done with kernels (HB_COLL_DEVICE): a rank is a stream of a device, or its
  * process group where operators of an imported trace name it; their kernels must follow each other in the
  * same order and be in progress at the same time. As all ranks leave a collective together, the ends tell how
- * far their clocks are apart.
+ * far their clocks are apart, everywhere in the window.
  *
  * Times are those of the calls on the host, monotonic ns: that a rank calls later does not yet mean that
  * another's device waits for it, which may have work queued. Of kernels they are those of the device, on the
@@ -31,13 +31,14 @@ struct hb_coll_rank {
 	u32 pid, thread; /* of its first call; thread of kernels HB_NONE */
 	u64 comm;	 /* handle; of graphs 0; of kernels the group, or the stream */
 	u32 device;	 /* of kernels: index, hb_devices__at() */
-	s64 offset;	 /* of kernels: ns that its clock is ahead of the first rank's */
+	s64 offset; /* of kernels: ns that its clock is ahead of the first rank's, in the middle of all; see
+		     * hb_coll__ahead() */
 };
 
-/* A moment of a rank on the first one's clock. */
-static inline u64 hb_coll__moment(const struct hb_coll_rank *r, u64 t)
+/* A moment of a rank on the first one's clock, of which it is `ahead` ns. */
+static inline u64 hb_coll__moment(u64 t, s64 ahead)
 {
-	return r->offset > 0 && t < (u64)r->offset ? 0 : t - (u64)r->offset;
+	return ahead > 0 && t < (u64)ahead ? 0 : t - (u64)ahead;
 }
 
 struct hb_coll {	   /* one collective */
@@ -75,6 +76,9 @@ u32 hb_collectives__groups(const struct hb_collectives *c);
 const struct hb_coll_group *hb_collectives__at(const struct hb_collectives *c, u32 i);
 /* The operation of rank r in the i-th collective of a group of kernels: index in its device's. */
 u32 hb_coll__op(const struct hb_collectives *c, const struct hb_coll_group *g, u32 i, u32 r);
+/* ns that rank r's clock is ahead of the first rank's at the i-th collective: clocks of hosts drift and are
+ * set, so it is told by the ends of the collectives around. 0 for calls: they have one clock. */
+s64 hb_coll__ahead(const struct hb_collectives *c, const struct hb_coll_group *g, u32 i, u32 r);
 /* The call of rank r in the i-th collective of a group, not of kernels; its thread in *thread (may be NULL).
  */
 const struct hb_tl_call *hb_coll__call(const struct hb_collectives *c, const struct hb_coll_group *g, u32 i,

@@ -143,3 +143,63 @@ s64 hb_coll__offset(const struct hb_coll_item *a, const struct hb_coll_item *b, 
 		*together += b[i].begin - (u64)offset < a[i].end && a[i].begin < b[i].end - (u64)offset;
 	return offset;
 }
+
+/* Around each collective the clocks are told by so many: noise of single ends does not count, and a clock
+ * that is set is told where it was. */
+#define AROUND 15
+
+static s64 median_of(const s64 *v, u32 n)
+{
+	s64 sorted[AROUND];
+
+	for (u32 i = 0; i < n; i++) {
+		u32 k = i;
+
+		for (; k && sorted[k - 1] > v[i]; k--)
+			sorted[k] = sorted[k - 1];
+		sorted[k] = v[i];
+	}
+	return sorted[n / 2];
+}
+
+int hb_coll__ahead_each(const struct hb_coll_item *a, const struct hb_coll_item *b, u32 n, s64 *ahead,
+			u32 stride)
+{
+	s64 *ends = malloc((n + 1ULL) * sizeof(*ends));
+	u32 m = 0, at = 0;
+
+	if (!ends)
+		return -ENOMEM;
+	for (u32 i = 0; i < n; i++)
+		if (a[i].even)
+			ends[m++] = (s64)(b[i].end - a[i].end);
+	for (u32 i = 0; i < n; i++) {
+		u32 from = at > AROUND / 2 ? at - AROUND / 2 : 0;
+		u32 to = at + AROUND / 2 + 1 < m ? at + AROUND / 2 + 1 : m;
+
+		from = to - from < AROUND && to > AROUND ? to - AROUND : from;
+		to = to - from < AROUND && from + AROUND <= m ? from + AROUND : to;
+		ahead[(size_t)i * stride] = m ? median_of(&ends[from], to - from) : 0;
+		at += a[i].even && at + 1 < m;
+	}
+	free(ends);
+	return 0;
+}
+
+u64 hb_coll__spread(const struct hb_coll_item *a, const struct hb_coll_item *b, u32 n, s64 *offset)
+{
+	s64 ends[HB_COLL_LOOK];
+	u64 sum = 0;
+
+	n = n < HB_COLL_LOOK ? n : HB_COLL_LOOK;
+	*offset = 0;
+	for (u32 i = 0; i < n; i++)
+		ends[i] = (s64)(b[i].end - a[i].end);
+	if (!n)
+		return 0;
+	qsort(ends, n, sizeof(*ends), cmp_s64);
+	*offset = ends[n / 2];
+	for (u32 i = 0; i < n; i++)
+		sum += (u64)llabs(ends[i] - *offset);
+	return sum / n;
+}

@@ -261,7 +261,8 @@ static int add_arrival(struct hb_walk_ops *w, const struct hb_collectives *coll,
 		const struct hb_device *v = hb_devices__at(w->d, g->rank[r].device);
 		const struct hb_device_op *o = &v->op[hb_coll__op(coll, g, i, r)];
 
-		if (r != g->coll[i].late && llabs(g->rank[r].offset - late->offset) <= CLOCKS_NS)
+		if (r != g->coll[i].late && llabs(hb_coll__ahead(coll, g, i, r) -
+						  hb_coll__ahead(coll, g, i, g->coll[i].late)) <= CLOCKS_NS)
 			err = hb_map__put(w->late, key_of(v->pid, o->begin, o->end), w->n_arrivals);
 	}
 	return err;

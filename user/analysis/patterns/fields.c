@@ -168,7 +168,8 @@ int hb_states__read(const struct hb_scene *s, u32 fields, struct hb_states *out)
 		hb_states__free(out);
 		return -ENOMEM;
 	}
-	qsort(r, n, sizeof(*r), cmp_reading);
+	if (n)
+		qsort(r, n, sizeof(*r), cmp_reading);
 	out->pid = busiest(r, n);
 	count_events(r, n, out->pid, &now);
 	for (u32 i = 0; i < n; i++) {

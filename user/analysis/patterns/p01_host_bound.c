@@ -78,6 +78,14 @@ static int by_device(struct hb_look *l, const struct hb_device *v)
 	struct hb_draft *d;
 	char text[32];
 
+	if (v->early * 10 > v->linked) {
+		hb_look__unchecked(
+		    l, HB_NEED_DEVICE,
+		    "needs times of devices that agree with those of calls: %llu of %llu operations began "
+		    "before their launch",
+		    (unsigned long long)v->early, (unsigned long long)v->linked);
+		return 0;
+	}
 	if (hb_share(m->missing_ns, m->ns) >= hb_look__param(l, MISSING)) {
 		hb_look__unchecked(
 		    l, HB_NEED_DEVICE,

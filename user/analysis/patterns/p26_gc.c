@@ -15,6 +15,12 @@ struct sums {
 	u64 count, total, max, full;
 };
 
+/* Without what of it the thread had no CPU for: that is P30's. */
+static u64 length_of(const struct hb_scene *s, u32 thread, const struct hb_tl_gc *g)
+{
+	return g->at.end - g->at.begin - hb_timeline__use(s->tl, thread, g->at.begin, g->at.end).ready;
+}
+
 static void sum_up(const struct hb_scene *s, u32 pid, struct sums *sum)
 {
 	for (u32 t = hb_timeline__of_pid(s->tl, pid, HB_NONE); t != HB_NONE;
@@ -23,7 +29,7 @@ static void sum_up(const struct hb_scene *s, u32 pid, struct sums *sum)
 		const struct hb_tl_gc *g = hb_timeline__gcs(s->tl, t, &n);
 
 		for (u32 i = 0; i < n; i++) {
-			u64 dur = g[i].at.end - g[i].at.begin;
+			u64 dur = length_of(s, t, &g[i]);
 
 			sum->count++;
 			sum->total += dur;
@@ -48,6 +54,9 @@ static int add_cases(struct hb_draft *d, const struct hb_scene *s, u32 pid)
 		for (u32 i = 0; i < n && !err; i++) {
 			struct hb_case c = {
 			    .begin = g[i].at.begin, .end = g[i].at.end, .thread = t, .stack = g[i].at.stack};
+
+			if (!dispatches)
+				c.end = c.begin + length_of(s, t, &g[i]);
 
 			err = dispatches ? hb_draft__add(d, &c) : hb_draft__add_delay(d, &c);
 		}
@@ -89,7 +98,7 @@ HB_PATTERN(p26_gc) = {
     .title = "garbage collection pause",
     .rank = HB_RANK_INTERPRETER,
     .explains = "P21",
-    .needs = HB_NEED_GC,
+    .needs = HB_NEED_GC | HB_NEED_ACCEL,
     .params = params,
     .rule = "one collection of a process takes long, or all of them take a good part of the window; every "
 	    "thread that needs "

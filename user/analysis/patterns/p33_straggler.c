@@ -206,7 +206,7 @@ static int add_cases(struct hb_draft *d, const struct hb_scene *s, const struct 
 
 static int tell(struct hb_look *l, const struct hb_coll_group *g, const struct skew *x, bool always)
 {
-	char late[64], early[64], longest[32], total[32], how[64] = "ranks take turns";
+	char late[64], early[64], longest[32], total[32], how[64] = "ranks take turns, none is it by itself";
 	struct hb_draft *d;
 
 	if (always)
@@ -234,7 +234,7 @@ static u64 waited(const struct hb_scene *s, const struct hb_coll_group *g, u32 i
 {
 	const struct hb_device *v = hb_devices__at(s->dev, g->rank[r].device);
 	const struct hb_device_op *o = &v->op[hb_coll__op(s->coll, g, i, r)];
-	u64 begin = hb_coll__moment(&g->rank[r], o->begin), until = g->coll[i].last;
+	u64 begin = hb_coll__moment(o->begin, hb_coll__ahead(s->coll, g, i, r)), until = g->coll[i].last;
 
 	if (begin >= until)
 		return 0;
@@ -285,7 +285,8 @@ static int add_device_cases(struct hb_draft *d, const struct hb_scene *s, const 
 static int tell_devices(struct hb_look *l, const struct hb_coll_group *g, const struct skew *x, u64 wait)
 {
 	const struct hb_device *v = hb_devices__at(l->s->dev, g->rank[x->early].device);
-	char late[64], early[64], longest[32], total[32], how[64] = "ranks take turns", clocks[32];
+	char late[64], early[64], longest[32], total[32], how[64] = "ranks take turns, none is it by itself",
+							  clocks[32];
 	struct hb_draft *d;
 	s64 apart = 0;
 

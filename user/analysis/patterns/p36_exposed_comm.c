@@ -30,7 +30,7 @@ static bool waits_of(const struct hb_scene *s, const struct hb_device *v, struct
 			known = true;
 			for (u32 i = 0; i < g->n; i++) {
 				const struct hb_device_op *o = &v->op[hb_coll__op(s->coll, g, i, r)];
-				u64 last = g->coll[i].last + (u64)g->rank[r].offset;
+				u64 last = g->coll[i].last + (u64)hb_coll__ahead(s->coll, g, i, r);
 
 				hb_ivs__add(out, o->begin, last < o->end ? last : o->end);
 			}

@@ -164,7 +164,8 @@ static int tell(struct hb_look *l, const struct hb_same *x, const struct modes *
 	char fast[32], slow[32];
 	struct hb_draft *d = hb_look__find(
 	    l,
-	    "device %u has two speeds: the same kernels take one time or another, all of them at the same "
+	    "device %u has two speeds, or its steps come in two kinds (prefill and decode, two sizes of a "
+	    "batch): the same kernels take one time or another, all of them at the same "
 	    "times (%llu %% of their executions are slow); most of it %.120s: %s or %s",
 	    x->v->number, (unsigned long long)((hb_share(m->slow, m->execs) + 5000) / 10000),
 	    hb_window__string(l->s->w, m->top->name), hb_text__ns(fast, sizeof(fast), m->fast_ns),

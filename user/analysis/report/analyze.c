@@ -83,13 +83,34 @@ struct hb_analysis *hb_analysis__new(struct hb_window *w, const struct hb_analys
 	return a;
 }
 
+/* Work that began before it was asked for: then gaps and delays are not what they seem. */
+static bool clocks_disagree(const struct hb_analysis *a, char *buf, size_t size)
+{
+	u64 early = 0, linked = 0;
+	const struct hb_device *v;
+
+	for (u32 i = 0; (v = hb_devices__at(a->d, i)); i++) {
+		early += v->early;
+		linked += v->linked;
+	}
+	if (early * 100 <= linked)
+		return false;
+	snprintf(
+	    buf, size,
+	    "%llu of %llu operations of devices began before the calls that launched them: the clocks of "
+	    "calls and "
+	    "devices disagree, or numbers recur; what is said of gaps and launches is not to be relied on",
+	    (unsigned long long)early, (unsigned long long)linked);
+	return true;
+}
+
 bool hb_analysis__caution(const struct hb_analysis *a, char *buf, size_t size)
 {
 	const struct hb_totals *t = hb_model__totals(a->m);
 	double part = t->wall_ns ? 100.0 * (double)t->probe_cost_ns / (double)t->wall_ns : 0;
 
 	if (part < HB_CAUTION_COST)
-		return false;
+		return clocks_disagree(a, buf, size);
 	snprintf(
 	    buf, size,
 	    "recording took %.1f %% of one core inside of what is traced, so steps were longer than they are "

@@ -34,8 +34,8 @@ int hb_analysis__find_critical(struct hb_analysis *a, struct hb_error *e);
 /* From this share of one core on, in per cent, what the probes took inside of the traced processes is told up
  * in front. */
 #define HB_CAUTION_COST 5
-/* Why these numbers are to be taken with care: recording itself slowed what was recorded. False: it did not.
- */
+/* Why these numbers are to be taken with care: recording itself slowed what was recorded, or clocks disagree.
+ * False: no reason. */
 bool hb_analysis__caution(const struct hb_analysis *a, char *buf, size_t size);
 
 /* hb_analysis__json() with at most `rows` rows of each table (0 = all); one that has more gets a second

@@ -241,8 +241,14 @@ static void print_limits(const struct page *p)
 	const struct hb_device_counts *c = hb_devices__counts(p->a->d);
 	char n[32], caution[256];
 
+	u32 text, level;
+
 	if (hb_analysis__caution(p->a, caution, sizeof(caution)))
 		hb_analysis__wrap(p->out, p->width, 2, "CAUTION: %s", caution);
+	for (u32 i = 0; hb_model__note(p->a->m, i, &text, &level); i++)
+		if (level == HB_NOTE_WARNING)
+			hb_analysis__wrap(p->out, p->width, 2, "CAUTION: %s",
+					  hb_window__string(p->a->w, text));
 	if (p->a->o.linked_only && c->left_out)
 		fprintf(p->out,
 			"left out: %s device operations without a call that launched them (--linked-only)\n",
