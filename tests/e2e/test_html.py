@@ -109,7 +109,7 @@ def check_clean(b):
     texts = b.eval("[...document.querySelectorAll('main *')].filter((e) => !e.children.length).map((e) => e.textContent).join('\\n')")
     assert texts and "[object" not in texts and "undefined" not in texts and "NaN" not in texts
     bare = b.eval("[...document.querySelectorAll('main *')].flatMap((e) => [...e.childNodes]).filter((n) => n.nodeType === 3)"
-                  ".map((n) => n.textContent.trim()).filter((t) => ['false', 'true', 'null', '0'].includes(t))")
+                  ".map((n) => n.textContent.trim()).filter((t) => ['false', 'true', 'null'].includes(t))")
     assert bare == []
 
 

@@ -12,6 +12,9 @@ struct plan {
 	u64 gemm[2];	  /* of the dense one */
 	u64 transfer;	  /* of the collective, once all are there; 0: 300 us */
 	u64 clock;	  /* rank 1's device clock is ahead */
+	u64 drift;	  /* and by so much more in each step */
+	u64 set;	  /* and by so much from the middle on, where it was set */
+	bool first_late;  /* it is rank 0 that comes late */
 	u32 world;	  /* ranks that operators tell; 0: no operators */
 	u32 steps;	  /* 0: 90 */
 	bool only_first;  /* no records of rank 1's device */
@@ -42,13 +45,14 @@ static void say(struct pat *p, u16 task, u64 at, u32 world, u32 seq)
 static void one_step(struct pat *p, const struct plan *x, u32 i, const u16 *task)
 {
 	u64 t = MS + i * STEP, begin[2], end;
-	u32 loser = x->turns ? hb_hash64(i + 1) >> 63 : 1;
+	u32 loser = x->turns ? hb_hash64(i + 1) >> 63 : !x->first_late;
+	u64 clock = x->clock + i * x->drift + (i >= 45 ? x->set : 0);
 
 	for (u32 r = 0; r < 2; r++)
 		begin[r] = t + 200 * US + (r == loser ? x->late : 0) + x->gemm[r] + x->experts[r] + 20 * US;
 	end = max_of(begin[0], begin[1]) + (x->transfer ? x->transfer : 300 * US);
 	for (u32 r = 0; r < 2; r++) {
-		u64 at = t + 100 * US + (r == loser ? x->late : 0), ahead = r ? x->clock : 0;
+		u64 at = t + 100 * US + (r == loser ? x->late : 0), ahead = r ? clock : 0;
 
 		if (r && x->only_first)
 			continue;
@@ -152,6 +156,46 @@ static void clocks_differ(void **state)
 	assert_int_equal(pat_get(&q, "P33")->confidence, HB_CONFIDENCE_MEDIUM);
 	assert_non_null(strstr(pat_get(&q, "P33")->what, "clocks are 700.0 us apart"));
 	pat_end(&q);
+}
+
+/* Clocks of two hosts drift, or one is set: that makes nobody late, and hides nobody who is. */
+static void clocks_drift(void **state)
+{
+	struct plan x = {.drift = 20 * US, .experts = EVEN, .gemm = GEMM},
+		    y = {.set = 2 * MS, .experts = EVEN, .gemm = GEMM},
+		    z = {.drift = 20 * US,
+			 .late = 500 * US,
+			 .first_late = true,
+			 .experts = EVEN,
+			 .gemm = GEMM};
+	struct pat p = made("ranks-drift", &x), q = made("ranks-set", &y), r = made("ranks-drift-late", &z);
+	const struct hb_finding *f;
+
+	pat_silent(&p, "P33");
+	assert_in_range(pat_ruled_out(&p, "P33")->measure.value, 0,
+			10000); /* the first few have no neighbours before them */
+	pat_end(&p);
+	pat_silent(&q, "P33");
+	pat_end(&q);
+	f = pat_get(&r, "P33");
+	assert_non_null(f);
+	assert_non_null(strstr(pat_get(&r, "P33")->what, "rank 0 (process 100) comes late to 90 of 90"));
+	assert_in_range(f->device_ns, 44 * MS, 46 * MS);
+	pat_end(&r);
+}
+
+/* More than a step apart: the shift that leaves none alone is the right one, not the one with the nearest
+ * ends. */
+static void clocks_more_than_a_step_apart(void **state)
+{
+	struct plan x = {.clock = 23 * MS, .late = 500 * US, .experts = EVEN, .gemm = GEMM};
+	struct pat p = made("ranks-steps-apart", &x);
+	const struct hb_finding *f = pat_get(&p, "P33");
+
+	assert_non_null(f);
+	assert_non_null(strstr(f->what, "rank 1 (process 300) comes late to 90 of 90"));
+	assert_non_null(strstr(f->what, "clocks are 23.00 ms apart"));
+	pat_end(&p);
 }
 
 /* ns of the path of process 100's steps that are the other rank's, by the host; all of it in *all. */
@@ -358,6 +402,8 @@ int main(void)
 	    cmocka_unit_test(a_rank_comes_late),
 	    cmocka_unit_test(they_take_turns),
 	    cmocka_unit_test(clocks_differ),
+	    cmocka_unit_test(clocks_drift),
+	    cmocka_unit_test(clocks_more_than_a_step_apart),
 	    cmocka_unit_test(the_path_leads_to_the_late_rank),
 	    cmocka_unit_test(experts_are_uneven),
 	    cmocka_unit_test(attention_is_uneven),
