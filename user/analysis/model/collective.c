@@ -139,15 +139,22 @@ static u32 agree(const struct hb_coll_line *a, u32 i, const struct hb_coll_line 
 	return n;
 }
 
-/* Kernels of one collective are in progress together; nine in ten, for records may lack some. */
-static bool beside(const struct hb_coll_line *a, const struct hb_coll_line *b, s32 shift)
+/* Kernels of one collective are in progress together; nine in ten, for records may lack some. 1: so it is.
+ * -ENOMEM. */
+static int beside(const struct hb_coll_line *a, const struct hb_coll_line *b, s32 shift)
 {
-	u32 i = shift > 0 ? (u32)shift : 0, k = shift < 0 ? (u32)-shift : 0, together;
-	u32 n = a->n - i < b->n - k ? a->n - i : b->n - k;
+	const struct hb_coll_item *x = &a->item[shift > 0 ? shift : 0], *y = &b->item[shift < 0 ? -shift : 0];
+	u32 left = (u32)(a->item + a->n - x), n = (u32)(b->item + b->n - y), together = 0;
+	s64 ahead[LOOK];
 
+	n = left < n ? left : n;
 	n = n < LOOK ? n : LOOK;
-	if (llabs(hb_coll__offset(&a->item[i], &b->item[k], n, &together)) > CLOCKS_MOST)
-		return false;
+	if (llabs(hb_coll__offset(x, y, n)) > CLOCKS_MOST)
+		return 0;
+	if (hb_coll__ahead_each(x, y, n, ahead, 1))
+		return -ENOMEM;
+	for (u32 i = 0; i < n; i++)
+		together += y[i].begin - (u64)ahead[i] < x[i].end && x[i].begin < y[i].end - (u64)ahead[i];
 	return together * 10 >= n * 9;
 }
 
@@ -206,7 +213,7 @@ static bool as_good(const struct trial *t, u64 least)
  * right shift the ends are equally far apart. Where collectives recur so evenly that many shifts look right,
  * the one that leaves fewest alone, and of those the one with the nearest clocks.
  */
-static bool fit_kernels(const struct hb_coll_line *a, const struct hb_coll_line *b, s32 *shift)
+static int fit_kernels(const struct hb_coll_line *a, const struct hb_coll_line *b, s32 *shift)
 {
 	struct trial t[2 * SHIFT + 1], *best = NULL;
 	u64 least = UINT64_MAX;
@@ -226,11 +233,11 @@ static bool fit_kernels(const struct hb_coll_line *a, const struct hb_coll_line 
 		best = x;
 		*shift = d;
 	}
-	return best && beside(a, b, *shift);
+	return best ? beside(a, b, *shift) : 0;
 }
 
-/* Where b begins beside a: items of a and b to skip. False: they do not go together. */
-static bool fit(const struct hb_coll_line *a, const struct hb_coll_line *b, s32 *shift)
+/* Where b begins beside a: items of a and b to skip. 1: they go together, 0: they do not; -ENOMEM. */
+static int fit(const struct hb_coll_line *a, const struct hb_coll_line *b, s32 *shift)
 {
 	return a->source == HB_COLL_DEVICE ? fit_kernels(a, b, shift) : fit_calls(a, b, shift);
 }
@@ -303,7 +310,7 @@ static struct hb_coll one(const struct hb_collectives *c, const struct group *g,
 static int set_offsets(const struct hb_collectives *c, struct group *g, u32 n)
 {
 	struct hb_coll_rank *rank = (struct hb_coll_rank *)g->pub.rank;
-	u32 together, ranks = g->pub.n_ranks;
+	u32 ranks = g->pub.n_ranks;
 	int err = 0;
 
 	if (g->pub.source != HB_COLL_DEVICE || !n)
@@ -314,7 +321,7 @@ static int set_offsets(const struct hb_collectives *c, struct group *g, u32 n)
 	for (u32 r = 1; r < ranks && !err; r++) {
 		const struct hb_coll_item *a = item_of(c, g, 0, 0), *b = item_of(c, g, 0, r);
 
-		rank[r].offset = hb_coll__offset(a, b, n, &together);
+		rank[r].offset = hb_coll__offset(a, b, n);
 		err = hb_coll__ahead_each(a, b, n, &g->ahead[r], ranks);
 	}
 	return err;
@@ -364,8 +371,16 @@ static int gather(const struct hb_collectives *c, u32 a, struct group *g)
 		return -ENOMEM;
 	}
 	for (u32 b = a; b < c->n_lines; b++) {
-		if (b != a && (!may_pair(c, &c->line[a], &c->line[b]) ||
-			       !fit(&c->line[a], &c->line[b], &shift[g->pub.n_ranks])))
+		int fits = b == a;
+
+		if (!fits && may_pair(c, &c->line[a], &c->line[b]))
+			fits = fit(&c->line[a], &c->line[b], &shift[g->pub.n_ranks]);
+		if (fits < 0) {
+			free(shift);
+			free_group(g);
+			return fits;
+		}
+		if (!fits)
 			continue;
 		most = shift[g->pub.n_ranks] > most ? shift[g->pub.n_ranks] : most;
 		rank[g->pub.n_ranks] = c->line[b].rank;

@@ -127,21 +127,18 @@ static int cmp_s64(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-s64 hb_coll__offset(const struct hb_coll_item *a, const struct hb_coll_item *b, u32 n, u32 *together)
+s64 hb_coll__offset(const struct hb_coll_item *a, const struct hb_coll_item *b, u32 n)
 {
-	s64 ends[ENDS], offset;
+	s64 ends[ENDS];
 	u32 k = 0;
 
 	for (u32 i = 0; i < n && k < ENDS; i++)
 		if (a[i].even)
 			ends[k++] = (s64)(b[i].end - a[i].end);
-	if (k)
-		qsort(ends, k, sizeof(*ends), cmp_s64);
-	offset = k ? ends[k / 2] : 0;
-	*together = 0;
-	for (u32 i = 0; i < n; i++)
-		*together += b[i].begin - (u64)offset < a[i].end && a[i].begin < b[i].end - (u64)offset;
-	return offset;
+	if (!k)
+		return 0;
+	qsort(ends, k, sizeof(*ends), cmp_s64);
+	return ends[k / 2];
 }
 
 /* Around each collective the clocks are told by so many: noise of single ends does not count, and a clock

@@ -37,8 +37,8 @@ int hb_coll_line__add(struct hb_coll_line *l, const struct hb_coll_item *i);
 int hb_coll_lines__devices(struct hb_collectives *c, const struct hb_timeline *tl,
 			   const struct hb_devices *d);
 /* ns by which b's clock is ahead of a's, by the ends of n collectives from a and b on, in the middle of them.
- * *together: how many of these were in progress on both at some moment. */
-s64 hb_coll__offset(const struct hb_coll_item *a, const struct hb_coll_item *b, u32 n, u32 *together);
+ */
+s64 hb_coll__offset(const struct hb_coll_item *a, const struct hb_coll_item *b, u32 n);
 /* The same at each of them, by those around it: ahead[i * stride]. 0 or -ENOMEM. */
 int hb_coll__ahead_each(const struct hb_coll_item *a, const struct hb_coll_item *b, u32 n, s64 *ahead,
 			u32 stride);
