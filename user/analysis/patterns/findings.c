@@ -78,6 +78,14 @@ void hb_findings__free(struct hb_findings *f)
 	free(f);
 }
 
+const struct hb_instance *hb_finding__shown(const struct hb_finding *f)
+{
+	for (u32 i = 0; i < f->n_worst; i++)
+		if (f->worst[i].stack)
+			return &f->worst[i];
+	return f->n_worst ? &f->worst[0] : NULL;
+}
+
 const struct hb_finding *hb_findings__at(const struct hb_findings *f, u32 i)
 {
 	return i < f->n ? &f->draft[i]->f : NULL;
@@ -130,8 +138,8 @@ static void sum_up(struct hb_draft *d)
 static void add_chain(struct hb_draft *d)
 {
 	struct hb_finding *f = &d->f;
-	const struct hb_instance *x = &f->worst[0];
-	u32 thread = f->n_worst && x->thread ? hb_timeline__by_tid(d->s->tl, x->thread->tid) : HB_NONE;
+	const struct hb_instance *x = hb_finding__shown(f);
+	u32 thread = x && x->thread ? hb_timeline__by_tid(d->s->tl, x->thread->tid) : HB_NONE;
 
 	if (thread == HB_NONE || d->samples)
 		return;

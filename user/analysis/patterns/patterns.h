@@ -249,6 +249,9 @@ struct hb_findings *hb_patterns__run(const struct hb_patterns_input *in, const s
 				     struct hb_error *e);
 void hb_findings__free(struct hb_findings *f);
 
+/* The instance to show of a finding: the worst that has a stack, as one cut by the window's edge has none;
+ * else the worst. NULL without instances. */
+const struct hb_instance *hb_finding__shown(const struct hb_finding *f);
 /* i-th of each list, NULL at the end. Causes come first, by cost, then symptoms without a
  * cause, then effects.
  */

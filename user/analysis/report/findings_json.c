@@ -144,7 +144,7 @@ static void put_finding(const struct hb_analysis *a, struct hb_doc *d, const str
 		hb_json__end(d->j);
 	}
 	if (f->n_worst)
-		put_who(d, &f->worst[0]);
+		put_who(d, hb_finding__shown(f));
 	if (f->chain[0])
 		hb_json__kstring(d->j, "chain", f->chain);
 	put_instances(d, f);

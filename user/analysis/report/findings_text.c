@@ -122,11 +122,11 @@ static void print_stack(const struct text *t, const char *what, const struct hb_
 
 static void print_worst(const struct text *t, const struct hb_finding *f)
 {
-	const struct hb_instance *x = &f->worst[0];
+	const struct hb_instance *x = hb_finding__shown(f);
 	char ns[32], at[32], thread[96], waker[96];
 	u64 start = hb_window__info(t->a->w)->start_ts;
 
-	if (!f->n_worst)
+	if (!x)
 		return;
 	if (x->thread)
 		task_text(t, x->thread, thread, sizeof(thread));
