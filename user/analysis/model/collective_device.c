@@ -147,7 +147,7 @@ s64 hb_coll__offset(const struct hb_coll_item *a, const struct hb_coll_item *b, 
 
 static s64 median_of(const s64 *v, u32 n)
 {
-	s64 sorted[AROUND];
+	s64 sorted[AROUND] = {0};
 
 	for (u32 i = 0; i < n; i++) {
 		u32 k = i;
@@ -185,7 +185,7 @@ int hb_coll__ahead_each(const struct hb_coll_item *a, const struct hb_coll_item 
 
 u64 hb_coll__spread(const struct hb_coll_item *a, const struct hb_coll_item *b, u32 n, s64 *offset)
 {
-	s64 ends[HB_COLL_LOOK];
+	s64 ends[HB_COLL_LOOK] = {0};
 	u64 sum = 0;
 
 	n = n < HB_COLL_LOOK ? n : HB_COLL_LOOK;
