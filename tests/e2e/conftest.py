@@ -18,16 +18,19 @@ def pytest_configure(config):
 VERSION = re.compile(r"^(pyenv|debian|source)-3\.(\d+)")
 
 
+def case_of(item):
+    return item.callspec.id if hasattr(item, "callspec") else ""
+
+
 def pytest_collection_modifyitems(config, items):
-    """Of the CPythons that a test is repeated on one third is taken in a run (HB_PYTHON_THIRD=0, 1, 2, by scripts/check); the
-    system's own always, and all without that variable."""
+    """Of the CPythons that a test is repeated on one third is taken in a run (HB_PYTHON_THIRD=0, 1, 2, by scripts/check), the
+    system's own always; and of the tests that are repeated with single uprobes, which the kernel takes away slowly. All without
+    that variable."""
     third = os.environ.get("HB_PYTHON_THIRD")
     if not third:
         return
-    gone = []
-    for item in items:
-        m = VERSION.match(item.callspec.id) if hasattr(item, "callspec") else None
-        if m and int(m.group(2)) % 3 != int(third) % 3:
-            gone.append(item)
+    versions = {i: int(m.group(2)) for i in items if (m := VERSION.match(case_of(i)))}
+    singles = dict((i, n) for n, i in enumerate(i for i in items if case_of(i) == "single"))
+    gone = [i for i, n in {**versions, **singles}.items() if n % 3 != int(third) % 3]
     items[:] = [i for i in items if i not in gone]
     config.hook.pytest_deselected(items=gone)
