@@ -33,16 +33,7 @@ static const char *const globs[] = {
 /* Names are long and few: each is looked at once. */
 static bool moves(const struct hb_scene *s, u32 name, struct hb_map *seen)
 {
-	u64 *yes = hb_map__slot(seen, name, NULL);
-	const char *const *g = globs;
-
-	if (yes && *yes)
-		return *yes == 2;
-	while (*g && !hb_text__glob(*g, hb_window__string(s->w, name)))
-		g++;
-	if (yes)
-		*yes = *g ? 2 : 1;
-	return *g != NULL;
+	return hb_scene__named(s, name, globs, seen);
 }
 
 struct sums {

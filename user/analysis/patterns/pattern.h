@@ -15,6 +15,7 @@
 #include "analysis/model/host.h"
 #include "analysis/model/roofline.h"
 #include "analysis/patterns/patterns.h"
+#include "base/map.h"
 
 /* What all detectors look at. */
 struct hb_scene {
@@ -148,6 +149,10 @@ bool hb_scene__steady(const struct hb_scene *s, u32 pid, u64 t, u64 warm, u64 st
 const char *hb_scene__call_name(const struct hb_scene *s, const struct hb_tl_call *c);
 /* A process from which another descends. */
 bool hb_scene__ancestor(const struct hb_scene *s, u32 pid, u32 of);
+
+/* Is a string (id) like one of these globs, which end with NULL? Names are long and few: `seen` keeps what
+ * was said of each; out of memory only makes it slower. */
+bool hb_scene__named(const struct hb_scene *s, u32 name, const char *const *globs, struct hb_map *seen);
 
 /* a of b in millionths; 0 when b is 0. */
 u64 hb_share(u64 a, u64 b);

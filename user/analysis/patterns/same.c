@@ -18,16 +18,7 @@ static const char *const varying[] = {
 
 static bool varies(const struct hb_scene *s, u32 name, struct hb_map *seen)
 {
-	u64 *yes = hb_map__slot(seen, name, NULL);
-	const char *const *g = varying;
-
-	if (yes && *yes)
-		return *yes == 2;
-	while (*g && !hb_text__glob(*g, hb_window__string(s->w, name)))
-		g++;
-	if (yes)
-		*yes = *g ? 2 : 1;
-	return *g != NULL;
+	return hb_scene__named(s, name, varying, seen);
 }
 
 /* What identifies an operation to its neighbours. */

@@ -125,6 +125,19 @@ bool hb_scene__ancestor(const struct hb_scene *s, u32 pid, u32 of)
 
 /* ---- names ---- */
 
+bool hb_scene__named(const struct hb_scene *s, u32 name, const char *const *globs, struct hb_map *seen)
+{
+	u64 *yes = hb_map__slot(seen, name, NULL);
+
+	if (yes && *yes)
+		return *yes == 2;
+	while (*globs && !hb_text__glob(*globs, hb_window__string(s->w, name)))
+		globs++;
+	if (yes)
+		*yes = *globs ? 2 : 1;
+	return *globs != NULL;
+}
+
 const char *hb_scene__task_text(const struct hb_scene *s, const struct hb_task *t, char *buf, size_t size)
 {
 	if (!t)
