@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """`analyze` against reference traces: counted by hand to the nanosecond, and against TraceLens's own tables.
 
-TraceLens adds microseconds as float64 with an offset of 10^12, so that its sums are off by up to 12 ns (1.2e-5 ms): the
-count by hand shows which of the two is exact. Its tables are therefore held to 2e-5 ms, the count by hand to 0 ns.
+TraceLens adds microseconds as float64 near 10^12, so that its sums are off by up to 12 ns (1.2e-5 ms). Three tests say
+whose error that is: the count by hand is ours to 0 ns (test_timeline_is_exact), the intervals of our window added up in
+float64 are its table to 1e-6 ms and to the last bit (test_float64_is_tracelens), and what `analyze` prints differs from
+the table by no more than that rounding can do (test_timeline_is_tracelens).
 """
 import collections
 import decimal
@@ -11,10 +13,10 @@ import json
 
 import pytest
 
-from lib import traces
+from lib import float64, traces
 
 TRACES = ["T1", "T2", "T3", "T7", "T9", "T10"]
-FLOAT64 = 2e-5  # ms
+FLOAT64 = 2e-5  # ms; what rounding can do to a sum, see test_float64_is_tracelens
 
 # Shares in per cent, as facts of the traces: of macro gaps in the span; of their time until the launch, from there on
 # and of dependencies; kernels; short ones of the eager ones, below 10 us of all. None: too few to be a share.
@@ -26,6 +28,10 @@ RULES = {
     "T9": (0.0, None, None, None, 425, None, 66),
     "T10": (0.0, None, None, None, 413, 6, 24),
 }
+# A row of TraceLens's table and the field that is the same.
+ROWS = {"computation_time": "compute_ns", "exposed_comm_time": "exposed_comm_ns",
+        "exposed_memcpy_time": "exposed_memcpy_ns", "busy_time": "busy_ns", "idle_time": "idle_ns",
+        "total_time": "span_ns", "total_comm_time": "comm_ns", "total_memcpy_time": "memcpy_ns"}
 VERDICT = {"T1": "host", "T2": "device busy", "T3": "host", "T7": "unknown", "T9": "device busy", "T10": "device busy"}
 
 
@@ -70,14 +76,28 @@ def test_timeline_is_exact(analyze, counted, name, linked):
 
 
 @pytest.mark.parametrize("name", TRACES)
+def test_float64_is_tracelens(tool, analyze, name):
+    """Its tables come out of our window when it is added up as TraceLens does; as whole numbers it gives what we print."""
+    device = only(analyze(name, "--linked-only"))
+    window = tool.window(f"{tool.folder}/{name}.hbw")
+    rows = [r for r in window.of("device") if "op_ts" in r and r["kind"] in ("kernel", "memcpy", "memset")]
+    assert len(rows) == device["launches"]["linked_ops"]
+    table = {r["type"]: float(r["time ms"]) for r in traces.table(f"{name}-gpu_timeline")}
+    theirs = float64.timeline(rows, window.head["start_ns"])
+    assert theirs == pytest.approx(table, abs=1e-6, rel=0)  # what is asked for
+    assert theirs == table  # and what it is
+    ours = traces.timeline([traces.Op(r["ts"], r["ts"] + r["dur"], f"gpu_{r['kind']}", "", 0, 0, 0, 0) for r in rows])
+    assert {k: device[k] for k in ours} == dict(ours)
+    worst = max(abs(device[ours] / 1e6 - table[row]) for row, ours in ROWS.items())
+    assert 0 < worst < FLOAT64  # so that the two tests are not the same one
+
+
+@pytest.mark.parametrize("name", TRACES)
 def test_timeline_is_tracelens(analyze, name):
     device = only(analyze(name, "--linked-only"))
     rows = {r["type"]: float(r["time ms"]) for r in traces.table(f"{name}-gpu_timeline")}
-    pairs = {"computation_time": "compute_ns", "exposed_comm_time": "exposed_comm_ns",
-             "exposed_memcpy_time": "exposed_memcpy_ns", "busy_time": "busy_ns", "idle_time": "idle_ns",
-             "total_time": "span_ns", "total_comm_time": "comm_ns", "total_memcpy_time": "memcpy_ns"}
-    assert set(rows) == set(pairs)
-    for theirs, ours in pairs.items():
+    assert set(rows) == set(ROWS)
+    for theirs, ours in ROWS.items():
         assert device[ours] / 1e6 == pytest.approx(rows[theirs], abs=FLOAT64), theirs
 
 
