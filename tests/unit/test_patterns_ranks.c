@@ -58,7 +58,7 @@ static void one_step(struct pat *p, const struct plan *x, u32 i, const u16 *task
 			continue;
 		if (r && x->strangers) {
 			ahead = hb_hash64(i + 7) % (3 * MS);
-			end = begin[r] + 300 * US;
+			end = begin[r] + (x->transfer ? x->transfer : 300 * US);
 		}
 		launch(p, Q_TIMED, at, 5 * US,
 		       (struct op){.begin = at + 100 * US + ahead,
@@ -323,6 +323,45 @@ static void waiting_is_no_communication(void **state)
 	pat_end(&q);
 }
 
+static u32 count_of(const struct pat *p, const char *id)
+{
+	const struct hb_finding *x;
+	u32 n = 0;
+
+	for (u32 i = 0; (x = hb_findings__at(p->f, i)); i++)
+		n += strcmp(x->pattern->id, id) == 0;
+	return n;
+}
+
+/* Two devices that communicate with each other are told of once; two that do not, each by itself. */
+static void once_for_all_that_communicate(void **state)
+{
+	struct plan x = {.transfer = 2 * MS, .experts = {2 * MS, 2 * MS}, .gemm = GEMM}, y = x, z = x;
+	const struct hb_finding *f;
+	struct pat p, q, r;
+
+	y.strangers = true;
+	y.transfer = 800 * US;		      /* too short to be in progress together by chance */
+	y.experts[0] = y.experts[1] = 4 * MS; /* so that the devices are busy enough to be worth a word */
+	z.only_first = true;
+	p = made("ranks-once", &x);
+	f = pat_get(&p, "P36");
+	assert_int_equal(count_of(&p, "P36"), 1);
+	assert_int_equal(f->count, 90);
+	assert_non_null(strstr(f->what, "of the 2 devices that communicate with each other it loses most"));
+	if (!strstr(f->what, "(the other one: 20 % of its time)"))
+		fail_msg("%s", f->what);
+	pat_end(&p);
+	q = made("ranks-apart", &y);
+	assert_int_equal(count_of(&q, "P36"), 2);
+	assert_null(strstr(pat_get(&q, "P36")->what, "with each other"));
+	pat_end(&q);
+	r = made("ranks-one", &z);
+	assert_int_equal(count_of(&r, "P36"), 1);
+	assert_null(strstr(pat_get(&r, "P36")->what, "with each other"));
+	pat_end(&r);
+}
+
 /* ---- P46 ---- */
 
 /* 64 MiB between two: as many bytes over each link, which takes 149 us. */
@@ -409,6 +448,7 @@ int main(void)
 	    cmocka_unit_test(slow_transport),
 	    cmocka_unit_test(replicas_are_no_ranks),
 	    cmocka_unit_test(waiting_is_no_communication),
+	    cmocka_unit_test(once_for_all_that_communicate),
 	    cmocka_unit_test(transport_guards),
 	    cmocka_unit_test(a_library_on_tcp),
 	};
