@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """A multi-process engine under load (simulated accelerator): what the window holds is what the engine did, call by call."""
+import json
 import re
 import signal
+import time
 
 import pytest
 
@@ -79,3 +81,29 @@ def test_one_worker_of_a_larger_engine(hb, engine):
     window = hb.read(path, running)
     exact.assert_exact(window, e.log(), pids=[e.workers[1]])
     assert {r["pid"] for r in window.of("accel")} == {e.workers[1]}
+
+
+def test_no_step_holds_the_wait_for_a_request(hb, engine):
+    """One request, a pause, the next one: the steps are those of the requests, and the pauses are counted beside them."""
+    e, pause, waited = engine(workers=2), 0.6, 0
+    e.one()
+    path, running = hb.open("-p", e.pid, "-d", "5s")
+    for _ in range(5):
+        assert len(e.one()) == 4
+        begin = time.monotonic_ns()
+        time.sleep(pause)
+        waited += time.monotonic_ns() - begin
+    window = hb.read(path, running)
+    wall = window.head["end_ns"] - window.head["start_ns"]
+    result = json.loads(hb.run("analyze", path, "--json", code=0).out)
+    assert result["verdict"]["kind"] == "no load"
+    assert {s["pid"] for s in result["steps"]} == set(e.workers)
+    for s in result["steps"]:
+        assert s["source"] == "read-back" and s["count"] >= 10
+        assert s["max_ns"] < pause * 1e9 / 3  # with the pauses every third or fourth was that long
+        # What is left of a pause is what the engine did around it, and what the client's clock saw of the answer's way.
+        assert 0.95 * waited < s["no_load_ns"] <= wall - s["total_ns"]
+    compared = json.loads(hb.run("compare", path, path, "--json", code=0).out)
+    steps = {s["pid"]: s for s in result["steps"]}[compared["a"]["steps"]["pid"]]
+    assert (compared["a"]["steps"]["max_ns"], compared["a"]["steps"]["no_load_ns"]) == (steps["max_ns"], steps["no_load_ns"])
+    assert "not in them: time without load, " in hb.run("analyze", path, code=0).out

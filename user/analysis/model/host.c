@@ -99,7 +99,7 @@ int hb_host__finish(struct hb_host *h, const struct hb_devices *d, struct hb_err
 		return -ENOMEM;
 	h->coll = hb_collectives__build(h->tl, d, e);
 	h->path = h->coll ? hb_path__build(h->tl, h->wk, h->steps, h->busy, d, h->coll, e) : NULL;
-	return h->path ? 0 : -ENOMEM;
+	return h->path ? hb_path__leave_out(h->path, h->steps, e) : -ENOMEM;
 }
 
 struct hb_host *hb_host__build(struct hb_window *w, const struct hb_devices *d, struct hb_error *e)

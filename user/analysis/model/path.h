@@ -72,6 +72,10 @@ void hb_path__sum(const struct hb_path *p, u32 pid, u64 begin, u64 end, u64 *sum
  * awaited: nobody here can tell. hb_ivs.oom says whether there was room; joined. */
 void hb_path__outside(const struct hb_path *p, u32 pid, struct hb_ivs *out);
 
+/* Takes those times off the steps it was built with (hb_steps__leave_out): its segments then tile what is
+ * left of them. 0 or -ENOMEM with the error set. */
+int hb_path__leave_out(struct hb_path *p, struct hb_steps *steps, struct hb_error *e);
+
 /* One walk by itself, without devices, from (thread, end) back to begin. Segments in order of time in a new
  * array (free() it); -ENOMEM or their number. */
 int hb_path__walk(const struct hb_timeline *tl, const struct hb_wake *wk, u32 thread, u64 begin, u64 end,

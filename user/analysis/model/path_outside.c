@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* When all that is traced waits for somebody who is not. */
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "analysis/model/decode.h"
@@ -109,4 +111,58 @@ void hb_path__outside(const struct hb_path *p, u32 pid, struct hb_ivs *out)
 		at_the_end(p, r->series->dispatch != HB_NONE ? r->series->dispatch : r->series->thread, out);
 	}
 	hb_ivs__join(out);
+}
+
+/* ---- steps without it ---- */
+
+static int cmp_segs(const void *a, const void *b)
+{
+	const struct hb_seg *x = a, *y = b;
+
+	return x->begin < y->begin ? -1 : x->begin > y->begin;
+}
+
+/* Segments of which no part is in a step any more go beside. (Steps are cut where segments meet, unless the
+ * records contradict each other.) */
+static int split(struct hb_path_row *r)
+{
+	const struct hb_series *s = r->series;
+	struct hb_segs *in = &r->segs, *out = &r->beside;
+	struct hb_seg *p = realloc(out->seg, ((size_t)out->n + in->n + 1) * sizeof(*p));
+	u32 kept = 0, step = 0;
+
+	if (!p)
+		return -ENOMEM;
+	out->seg = p;
+	for (u32 i = 0; i < in->n; i++) {
+		while (step < s->n && s->step[step].end <= in->seg[i].begin)
+			step++;
+		if (step < s->n && s->step[step].begin < in->seg[i].end)
+			in->seg[kept++] = in->seg[i];
+		else
+			out->seg[out->n++] = in->seg[i];
+	}
+	in->n = kept;
+	qsort(out->seg, out->n, sizeof(*p), cmp_segs);
+	p = realloc(out->seg, ((size_t)out->n + 1) * sizeof(*p));
+	out->seg = p ? p : out->seg;
+	out->cap = out->n + 1;
+	return 0;
+}
+
+int hb_path__leave_out(struct hb_path *p, struct hb_steps *steps, struct hb_error *e)
+{
+	int err = 0;
+
+	for (u32 i = 0; i < p->n && !err; i++) {
+		struct hb_path_row *r = &p->row[i];
+		struct hb_ivs none = {0};
+
+		hb_path__outside(p, r->series->pid, &none);
+		err = none.oom ? -ENOMEM : none.n ? hb_steps__leave_out(steps, r->series->pid, &none) : 0;
+		if (!err && none.n && r->series->n)
+			err = split(r);
+		hb_ivs__free(&none);
+	}
+	return err ? hb_error__nomem(e, "steps without load") : 0;
 }

@@ -142,6 +142,7 @@ static void fill_step(const struct hb_timeline *tl, const struct hb_series *r, s
 		s->pause_ns = s->first_op > s->begin ? s->first_op - s->begin : 0;
 }
 
+/* Anew each time: of its steps only begin and end are taken as they are. */
 static int summarise(const struct hb_timeline *tl, struct hb_steps_row *r)
 {
 	u64 *len = malloc((r->pub.n + 1) * sizeof(*len)), all = hb_timeline__end(tl) - hb_timeline__start(tl);
@@ -156,6 +157,7 @@ static int summarise(const struct hb_timeline *tl, struct hb_steps_row *r)
 	if (!len)
 		return -ENOMEM;
 	for (u32 i = 0; i < r->pub.n; i++) {
+		r->step[i] = (struct hb_step){.begin = r->step[i].begin, .end = r->step[i].end};
 		fill_step(tl, &r->pub, &r->step[i]);
 		len[i] = r->step[i].end - r->step[i].begin;
 	}
@@ -240,6 +242,20 @@ struct hb_steps *hb_steps__build(const struct hb_timeline *tl, struct hb_error *
 		qsort(s->row, s->n, sizeof(*s->row), cmp_rows);
 	say_why(s);
 	return s;
+}
+
+int hb_steps__leave_out(struct hb_steps *s, u32 pid, const struct hb_ivs *none)
+{
+	for (u32 i = 0; i < s->n; i++) {
+		if (s->row[i].pub.pid != pid)
+			continue;
+		hb_steps__cut_out(&s->row[i], none);
+		if (!s->row[i].pub.n && !*s->row[i].pub.why)
+			snprintf(s->row[i].pub.why, sizeof(s->row[i].pub.why),
+				 "in what looked like steps nothing was asked of it");
+		return summarise(s->tl, &s->row[i]);
+	}
+	return 0;
 }
 
 void hb_steps__free(struct hb_steps *s)

@@ -4,11 +4,13 @@
  * and the next begins. In this order: calls of an engine's step function (py_call records); else the period
  * between successive read-backs (small copies to the host, at the return of whoever waited for them), waits,
  * or graph launches from one place, whichever recurs once an iteration. A process without steps says why.
+ * A period holds the wait for the next request, too: hb_steps__leave_out() takes it off.
  */
 #ifndef HB_STEPS_H
 #define HB_STEPS_H
 
 #include "analysis/model/timeline.h"
+#include "base/intervals.h"
 
 enum hb_step_source {
 	HB_STEPS_NONE,
@@ -47,6 +49,7 @@ struct hb_series { /* the steps of one dispatching process */
 	const struct hb_step *step; /* in order of time, without overlap */
 	u32 n;
 	u64 outside_ns; /* of the window before the first and after the last step, and between */
+	u64 no_load_ns; /* of outside_ns: nothing was asked of the process; see hb_path__outside() */
 	u64 p50, p95, p99, max, min, sum; /* of their lengths, ns; exact */
 	char why[160];			  /* n == 0: why there are none; "" else */
 };
@@ -57,6 +60,14 @@ struct hb_steps;
 struct hb_steps *hb_steps__build(const struct hb_timeline *tl, struct hb_error *e);
 void hb_steps__free(struct hb_steps *s); /* NULL is fine */
 u64 hb_steps__memory(const struct hb_steps *s);
+
+/* Takes time without load (joined) off the steps of a process that are periods between recurring calls. Such
+ * a step ends where the wait for the next request begins, and the next one begins where that ended: a step
+ * holds what its thread did with the last tokens, none holds the wait. A wait inside of a step, between its
+ * first and last piece of work, stays in it: a request was under way. All of `none` that lies in no step is
+ * then the series's no_load_ns. 0 or -ENOMEM; the number of steps stays, unless one was nothing but such
+ * time. */
+int hb_steps__leave_out(struct hb_steps *s, u32 pid, const struct hb_ivs *none);
 
 /* One for each process that gave a device work, and for each that has calls of a step function (an engine
  * core whose workers are other processes); most work first. */

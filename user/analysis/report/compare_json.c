@@ -24,6 +24,7 @@ static void put_window(const struct hb_compare *c, int k, struct hb_json *j)
 		hb_json__ku64(j, "p50_ns", s->p50);
 		hb_json__ku64(j, "p95_ns", s->p95);
 		hb_json__ku64(j, "max_ns", s->max);
+		hb_json__ku64(j, "no_load_ns", s->no_load_ns);
 	}
 	hb_json__end(j);
 	hb_json__end(j);

@@ -120,15 +120,16 @@ static void print_steps(const struct hb_compare *c, FILE *out)
 	fprintf(out, "\nsteps\n");
 	for (int k = 0; k < 2; k++) {
 		const struct hb_series *s = c->series[k];
-		char a[32], b[32], d[32];
+		char a[32], b[32], d[32], none[32];
 
 		if (!s || !s->n)
 			fprintf(out, "  %c: none: %s\n", 'A' + k,
 				s && s->why[0] ? s->why : "no process gives a device work");
 		else
-			fprintf(out, "  %c: %u by %s; p50 %s, p95 %s, max %s\n", 'A' + k, s->n,
-				hb_steps__source_name(s->source), hb_text__ns(a, sizeof(a), s->p50),
-				hb_text__ns(b, sizeof(b), s->p95), hb_text__ns(d, sizeof(d), s->max));
+			fprintf(out, "  %c: %u by %s; p50 %s, p95 %s, max %s; without load %s\n", 'A' + k,
+				s->n, hb_steps__source_name(s->source), hb_text__ns(a, sizeof(a), s->p50),
+				hb_text__ns(b, sizeof(b), s->p95), hb_text__ns(d, sizeof(d), s->max),
+				hb_text__ns(none, sizeof(none), s->no_load_ns));
 	}
 }
 

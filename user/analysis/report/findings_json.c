@@ -200,6 +200,7 @@ static void put_series(struct hb_doc *d, const struct hb_series *s, const struct
 	hb_doc__task(d, "dispatch_thread", hb_timeline__thread(tl, s->thread)->task);
 	hb_json__kstring(d->j, "source", hb_steps__source_name(s->source));
 	hb_json__ku64(d->j, "count", s->n);
+	hb_json__ku64(d->j, "no_load_ns", s->no_load_ns);
 	if (s->n) {
 		hb_json__ku64(d->j, "total_ns", s->sum);
 		hb_json__ku64(d->j, "min_ns", s->min);

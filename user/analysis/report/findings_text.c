@@ -309,15 +309,30 @@ void hb_analysis__print_rest(const struct hb_analysis *a, FILE *out, unsigned wi
 	print_unchecked(a, out, width);
 }
 
+/* What a step goes from and to, for who does not know the words of the model. */
+static const char *border(enum hb_step_source s)
+{
+	static const char *const text[] = {
+	    [HB_STEPS_PYCALL] = "a call of the engine's step function",
+	    [HB_STEPS_MARK] = "a span that the trace marks as a step",
+	    [HB_STEPS_READBACK] = "from one copy of its results to the host to the next",
+	    [HB_STEPS_SYNC] = "from one wait for the device to the next",
+	    [HB_STEPS_GRAPH] = "from one launch of its graph to the next",
+	};
+
+	return (size_t)s < sizeof(text) / sizeof(*text) && text[s] ? text[s] : "of no known kind";
+}
+
 void hb_analysis__print_steps(const struct hb_analysis *a, FILE *out, unsigned width)
 {
 	const struct hb_steps *s = hb_host__steps(a->h);
 	const struct hb_timeline *tl = hb_host__timeline(a->h);
 	struct text t = {.a = a, .out = out, .width = width};
-	char p50[32], p95[32], max[32], thread[96];
+	char p50[32], p95[32], max[32], none[32], thread[96];
 
 	if (hb_steps__series(s))
-		fprintf(out, "\nSteps of the engine\n");
+		fprintf(out,
+			"\nSteps of the engine: one iteration each, from one batch of tokens to the next\n");
 	for (u32 i = 0; i < hb_steps__series(s); i++) {
 		const struct hb_series *x = hb_steps__at(s, i);
 
@@ -325,11 +340,12 @@ void hb_analysis__print_steps(const struct hb_analysis *a, FILE *out, unsigned w
 		if (x->n)
 			hb_analysis__wrap(
 			    out, width, 4,
-			    "  process %u, dispatched by %s: %u steps (by %s); half of them up to %s, 95 %% "
-			    "up to %s, the longest %s",
-			    x->pid, thread, x->n, hb_steps__source_name(x->source),
-			    hb_text__ns(p50, sizeof(p50), x->p50), hb_text__ns(p95, sizeof(p95), x->p95),
-			    hb_text__ns(max, sizeof(max), x->max));
+			    "  process %u, dispatched by %s: %u steps, each %s; half of them up to %s, 95 "
+			    "%% up to %s, the longest %s%s%s",
+			    x->pid, thread, x->n, border(x->source), hb_text__ns(p50, sizeof(p50), x->p50),
+			    hb_text__ns(p95, sizeof(p95), x->p95), hb_text__ns(max, sizeof(max), x->max),
+			    x->no_load_ns ? "; not in them: time without load, " : "",
+			    x->no_load_ns ? hb_text__ns(none, sizeof(none), x->no_load_ns) : "");
 		else
 			hb_analysis__wrap(out, width, 4, "  process %u, dispatched by %s: no steps: %s",
 					  x->pid, thread, x->why);
