@@ -221,6 +221,49 @@ def test_damaged_windows(tool, page_of):
         assert "damage" in {c["kind"] for c in told["cautions"]}
 
 
+def launches(name="gemm"):
+    """Short operators of which each launches a kernel that takes longer than all else."""
+    rows = []
+    for i in range(STEPS):
+        at = 1000 + i * STEP_US
+        rows += [{"ph": "X", "cat": cat, "name": what, "pid": pid, "tid": 7, "ts": at + after, "dur": dur, "args": args}
+                 for cat, what, pid, after, dur, args in (
+                     ("cpu_op", f"aten::{name}", 7, 0, 90, {"External id": i}),
+                     ("cuda_runtime", "cudaLaunchKernel", 7, 10, 40, {"correlation": i + 1}),
+                     ("kernel", name, 0, 300, 700, {"correlation": i + 1, "device": 0, "stream": 7, "context": 1}))]
+    return {"traceEvents": rows}
+
+
+def long_path(tool, page_of, stretch, content=None):
+    """A page with the path of a stretch, its analysis, and the timeline's row of it: [(begin, length, name)], ns."""
+    page_of(content or trace())
+    window, page = os.path.join(tool.folder, "w.hbw"), os.path.join(tool.folder, "path.html")
+    tool.run("analyze", window, f"--critical-path={stretch}", "--html", page, code=OK)
+    analysis = json.loads(tool.run("analyze", window, f"--critical-path={stretch}", "--json", code=OK).out)
+    line = json.loads(Page(read(page)).scripts["timeline"])
+    (track,) = [t for l in line["lanes"] for t in l["tracks"] if t["what"] == "longest path"]
+    at, spans = 0, []
+    for i in range(0, len(track["d"]), 4):
+        at += track["d"][i]
+        spans.append((at, track["d"][i + 1], line["names"][track["d"][i + 2]]))
+    return page, analysis, line, spans
+
+
+def test_file_holds_the_path(tool, page_of):
+    """Link by link as `--json` has it, and only where it was asked for."""
+    page, analysis, line, spans = long_path(tool, page_of, "aten:5")
+    path = analysis["critical_path"]
+    links = [n for n in path["path"] if n.get("ns")]
+    assert len(links) > 1 and json.loads(Page(read(page)).scripts["analysis"])["critical_path"] == path
+    assert [(length, name.split(": ")[0]) for _, length, name in spans] == [(n["ns"], n["part"]) for n in links]
+    ends = [line["critical"]["begin"] + n["ts_ns"] - path["begin_ns"] for n in links]
+    assert [b + length for b, length, _ in spans] == ends
+    assert sum(length for _, length, _ in spans) == path["length_ns"]
+    assert any(f["why"].startswith("critical path") for f in line["focus"])
+    plain = os.path.join(tool.folder, "w.html")
+    assert "longest path" not in [t["what"] for l in json.loads(Page(read(plain)).scripts["timeline"])["lanes"] for t in l["tracks"]]
+
+
 # ---- in a browser ----
 
 def test_browser_loads_alone(page_of, chromium):
@@ -306,6 +349,59 @@ def test_browser_flames_by_keyboard(page_of, chromium, tool):
     chromium.key("Escape")
     assert chromium.eval("document.querySelector('.flame [role=treeitem]').textContent") == "all"
     check_clean(chromium)
+
+
+PATH = "document.querySelector('#critical-path canvas')"
+
+
+def test_browser_path(tool, page_of, chromium):
+    """Its section: parts, strip, tables; by key and by click the timeline goes to a link."""
+    page, analysis, line, spans = long_path(tool, page_of, "aten:5", launches())
+    path = analysis["critical_path"]
+    assert (path["host_ns"], path["launch_ns"], path["compute_ns"]) == (10_000, 290_000, 700_000)
+    chromium.open(page)
+    chromium.frame()
+    check_clean(chromium)
+    sections = chromium.eval("[...document.querySelectorAll('section')].map((s) => s.id)")
+    assert sections[2:5] == ["steps", "critical-path", "timeline"]
+    text = chromium.eval("document.getElementById('critical-path').innerText")
+    for part in ("host 10.0 us", "launch delay 290 us", "compute 700 us (70.0 %)"):
+        assert part in text
+    assert f"number {path['instance']}, process {path['pid']}" in text
+    assert chromium.eval(PATH + ".getAttribute('aria-label')")
+    colours = chromium.eval("(() => { const c = " + PATH + ", d = c.getContext('2d').getImageData(0, Math.floor(c.height / 2), c.width, 1).data; const s = new Set();"
+                            " for (let i = 0; i < d.length; i += 4) s.add(`${d[i]} ${d[i + 1]} ${d[i + 2]}`); return s.size; })()")
+    assert colours >= 3, "parts have colours of their own"
+    # By keyboard: the first link's button, which says what it shows.
+    button = "document.querySelector('#critical-path table button.show')"
+    assert "Show in the timeline: " in chromium.eval(button + ".getAttribute('aria-label')")
+    chromium.eval(button + ".focus()")
+    chromium.key("Enter")
+    a, b = view(chromium)
+    begin, length, _ = spans[0]
+    assert a <= begin and begin + length <= b and b - a < 3 * length + 10 ** 5
+    assert chromium.eval("document.activeElement.id") == "timeline-box"
+    # By a click in the middle of the strip: the link that is there.
+    chromium.eval(PATH + ".scrollIntoView({block: 'center', behavior: 'instant'})")
+    chromium.frame()
+    box = chromium.eval("(() => { const r = " + PATH + ".getBoundingClientRect(); return [r.left, r.top, r.width, r.height]; })()")
+    at, (begin, length, _) = line["critical"], max(spans, key=lambda s: s[1])
+    last = max(at["end"], spans[-1][0] + spans[-1][1])
+    middle = (begin + length / 2 - at["begin"]) / (last - at["begin"])
+    chromium.click(box[0] + middle * box[2], box[1] + box[3] / 2)
+    a, b = view(chromium)
+    assert a <= begin and begin + length <= b and b - a < 3 * length + 10 ** 5
+    check_clean(chromium)
+
+
+def test_browser_path_on_a_phone(tool, page_of, chromium):
+    chromium.open(long_path(tool, page_of, "aten:5", launches("a_name_without_any_place_to_break_" * 8))[0], 390, 800)
+    chromium.eval("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    chromium.frame()
+    check_clean(chromium)
+    assert chromium.eval("document.documentElement.scrollWidth") <= 390
+    width = chromium.eval(PATH + ".clientWidth")
+    assert 300 < width <= 390 and chromium.eval(PATH + ".width") == width
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

@@ -2,9 +2,9 @@
 /* Steps that are periods hold no time in which nothing was asked of the engine. */
 #include "host_rig.h"
 
-#define US 1000ULL
+#define US	1000ULL
 #define REQUEST (400 * MS) /* from one request to the next */
-#define TOKENS 5	   /* of each, 10 ms a step */
+#define TOKENS	5	   /* of each, 10 ms a step */
 
 static const struct hb_series *series(struct hb_host *x, u32 pid)
 {
@@ -50,8 +50,9 @@ static void one_step(struct host_rig *h, u64 t)
 	CALL(h, h->main, Q_STREAM_SYNC, t + 1200 * US, t + 9 * MS, .stream = 1, .stack = ST_DECODE);
 }
 
-/* Two requests of five tokens, 350 ms apart, on one thread: the wait is between two steps. What the thread did
- * with the last token, 2 ms, belongs to that token's step, and the first step begins when the request came. */
+/* Two requests of five tokens, 350 ms apart, on one thread: the wait is between two steps. What the thread
+ * did with the last token, 2 ms, belongs to that token's step, and the first step begins when the request
+ * came. */
 static void by_read_back(void **state)
 {
 	struct host_rig h = host_new("load-readback");
@@ -75,7 +76,8 @@ static void by_read_back(void **state)
 	assert_int_equal(s->step[2].end, AT(39 * MS));
 	assert_int_equal(s->step[3].begin, AT(39 * MS));
 	assert_int_equal(s->step[3].end, AT(51 * MS));
-	assert_int_equal(s->step[4].begin, AT(REQUEST + 100 * US)); /* it had no CPU at first: that is its own */
+	assert_int_equal(s->step[4].begin,
+			 AT(REQUEST + 100 * US)); /* it had no CPU at first: that is its own */
 	assert_int_equal(s->step[4].end, AT(REQUEST + 9 * MS));
 	assert_int_equal(s->step[4].ready_ns, 50 * US);
 	assert_int_equal(s->step[4].sleep_ns, 0);
@@ -117,8 +119,8 @@ static void inside_of_a_step(void **state)
 	rig_close(&h.r, w);
 }
 
-/* A launch begins its step, so the wait is at its end; and a client that sends twice, once for nothing, leaves
- * the time between to nobody. */
+/* A launch begins its step, so the wait is at its end; and a client that sends twice, once for nothing,
+ * leaves the time between to nobody. */
 static void by_graph(void **state)
 {
 	struct host_rig h = host_new("load-graph");
@@ -208,8 +210,10 @@ static void behind_another_thread(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(by_read_back),	     cmocka_unit_test(inside_of_a_step),
-	    cmocka_unit_test(by_graph),		     cmocka_unit_test(by_function),
+	    cmocka_unit_test(by_read_back),
+	    cmocka_unit_test(inside_of_a_step),
+	    cmocka_unit_test(by_graph),
+	    cmocka_unit_test(by_function),
 	    cmocka_unit_test(behind_another_thread),
 	};
 

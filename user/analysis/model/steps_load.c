@@ -4,8 +4,8 @@
 
 #include <errno.h>
 
-/* The times without load that end in (begin, end]: from the begin of the first to the end of the last. One that
- * was still going on at `end` is not among them: work came while it looked so. False: there are none. */
+/* The times without load that end in (begin, end]: from the begin of the first to the end of the last. One
+ * that was still going on at `end` is not among them: work came while it looked so. False: there are none. */
 static bool hole(const struct hb_ivs *none, u64 begin, u64 end, struct hb_iv *out)
 {
 	size_t first = hb_ivs__after(none, begin), i = first;
@@ -32,7 +32,8 @@ static void before_work(struct hb_step *s, struct hb_step *prev, const struct hb
 	s->begin = h.end;
 }
 
-/* A graph launch begins its step: the wait is at the end, and what comes after it prepares the next launch. */
+/* A graph launch begins its step: the wait is at the end, and what comes after it prepares the next launch.
+ */
 static void after_work(struct hb_step *s, struct hb_step *next, const struct hb_ivs *none)
 {
 	struct hb_iv h;

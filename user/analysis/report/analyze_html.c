@@ -23,6 +23,7 @@ int hb_analysis__html(const struct hb_analysis *a, const char *file, FILE *out, 
 			    .host = a->h,
 			    .devices = a->d,
 			    .findings = a->f,
+			    .longest = a->longest,
 			    .title = file,
 			    .analysis = put_json,
 			    .ctx = &p};

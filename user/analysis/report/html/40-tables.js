@@ -3,7 +3,8 @@
 
 const NUMBER = {ns, count, bytes, share};
 
-/* columns: [title, format ("text", "ns", ..), row => value]; `more`: rows there are beside these. */
+/* columns: [title, format ("text", "ns", .., "show": [begin, end, of what] in the timeline), row => value];
+ * `more`: rows there are beside these. */
 function table(title, rows, columns, more) {
 	const body = el("tbody"), heads = [];
 	let order = {by: -1, down: true};
@@ -11,7 +12,7 @@ function table(title, rows, columns, more) {
 	function fill() {
 		const sorted = rows.slice();
 		if (order.by >= 0) {
-			const value = columns[order.by][2], sign = order.down ? -1 : 1;
+			const cell = columns[order.by][2], value = (r) => [].concat(cell(r))[0], sign = order.down ? -1 : 1;
 			sorted.sort((x, y) => {
 				const a = value(x), b = value(y);
 				return sign * (isNumber(a) || isNumber(b) ? (a || 0) - (b || 0) : String(a ?? "").localeCompare(String(b ?? "")));
@@ -19,6 +20,9 @@ function table(title, rows, columns, more) {
 		}
 		body.replaceChildren(...sorted.map((r) => el("tr", {}, columns.map(([, format, value]) => {
 			const v = value(r);
+			if (format === "show")
+				return el("td", {}, el("button", {type: "button", class: "show", "aria-label": `Show in the timeline: ${v[2]}`,
+					click: () => timeline.show(v[0], v[1])}, "show"));
 			return el("td", {class: format === "text" ? "text" : "num"}, format === "text" ? v ?? "" : v ? NUMBER[format](v) : "-");
 		}))));
 		heads.forEach((h, i) => h.setAttribute("aria-sort", i !== order.by ? "none" : order.down ? "descending" : "ascending"));
@@ -34,7 +38,7 @@ function table(title, rows, columns, more) {
 	}));
 	fill();
 	return el("details", {open: rows.length <= 20}, el("summary", {}, `${title} (${count(more || rows.length)})`),
-		more && more > rows.length ? el("p", {class: "soft"}, `The first ${count(rows.length)} of ${count(more)}; \`herschel-bpf report --json\` has all.`) : null,
+		more && more > rows.length ? el("p", {class: "soft"}, `The first ${count(rows.length)} of ${count(more)}; \`--json\` has all.`) : null,
 		el("div", {class: "wide", tabindex: 0, role: "region", "aria-label": title}, el("table", {}, el("thead", {}, head), body)));
 }
 

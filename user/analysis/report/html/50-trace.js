@@ -109,6 +109,8 @@ function pieceText(model, lane, track, hit) {
 const STATES = {"preempted": "preempted", "page fault or disk": "wait", "busy": "busy", "idle": "idle", "not known": "unknown",
 	"idle: host": "idle", "idle: dependency": "wait", "idle: unknown": "unknown", "idle: missing": "unknown",
 	"run": "run", "accelerator call": "gil", "device": "busy", "scheduler": "preempted", "step": "busy"};
+/* Whose the time of a path is. */
+const PARTS = {"host": "run", "compute": "busy", "communication": "gil", "memcpy": "wait", "launch delay": "preempted", "kernel delay": "unknown"};
 let palette = {};
 
 function refreshPalette() {
@@ -125,6 +127,8 @@ function pieceColor(track, name) {
 		return palette.gil;
 	if (track.what === "collections" || track.what === "exceptions")
 		return palette.wait;
+	if (track.what === "longest path")
+		return palette[PARTS[name.replace(/: .*/s, "")] || "unknown"];
 	if (["steps", "device", "idle", "critical path"].includes(track.what))
 		return palette[STATES[plain] || "wait"] || palette.wait;
 	return `hsl(${hue(name)} 52% 66%)`;

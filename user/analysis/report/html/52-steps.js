@@ -5,13 +5,14 @@ const strips = [];
 
 function drawStrips() {
 	for (const s of strips)
-		drawStrip(s);
+		s.draw(s);
 }
 
-function drawStrip({canvas, steps, wall, top}) {
+/* A canvas made as large as its box, and empty; null where it has none. */
+function cleared(canvas) {
 	const scale = Math.min(2, window.devicePixelRatio || 1), w = canvas.clientWidth, h = canvas.clientHeight;
 	if (!w)
-		return;
+		return null;
 	if (canvas.width !== Math.round(w * scale)) {
 		canvas.width = Math.round(w * scale);
 		canvas.height = Math.round(h * scale);
@@ -20,6 +21,14 @@ function drawStrip({canvas, steps, wall, top}) {
 	g.setTransform(scale, 0, 0, scale, 0, 0);
 	g.fillStyle = palette.back;
 	g.fillRect(0, 0, w, h);
+	return {g, w, h};
+}
+
+function drawStrip({canvas, steps, wall, top}) {
+	const room = cleared(canvas);
+	if (!room)
+		return;
+	const {g, w, h} = room;
 	g.fillStyle = palette.mark;
 	g.fillRect(timeline.a / wall * w, 0, Math.max(2, (timeline.b - timeline.a) / wall * w), h);
 	g.fillStyle = palette.busy;
@@ -53,6 +62,6 @@ function steps(a, data) {
 		const extremes = [["Longest step", data.focus.find((f) => f.why.startsWith("longest step"))], ["Typical step", data.focus.find((f) => f.why.startsWith("typical step"))]];
 		s.append(el("p", {}, text), canvas, el("div", {class: "tools"}, extremes.filter(([, f]) => f && lane === withSteps[0]).map(([name, f]) =>
 			el("button", {type: "button", click: () => timeline.show(f.begin, f.end)}, name))));
-		strips.push({canvas, steps: p, wall: data.wall, top: lengths[Math.floor(lengths.length * 0.99)] * 1.1 || 1});
+		strips.push({draw: drawStrip, canvas, steps: p, wall: data.wall, top: lengths[Math.floor(lengths.length * 0.99)] * 1.1 || 1});
 	}
 }

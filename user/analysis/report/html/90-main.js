@@ -7,6 +7,7 @@ banners(analysis);
 verdict(analysis);
 findings(analysis);
 steps(analysis, trace);
+criticalPath(analysis, trace);
 timeline.build(trace);
 flames(trace);
 devices(analysis);

@@ -15,6 +15,7 @@
 
 #include "analysis/model/device.h"
 #include "analysis/model/host.h"
+#include "analysis/model/longest.h"
 #include "analysis/patterns/patterns.h"
 
 struct hb_html {
@@ -23,6 +24,7 @@ struct hb_html {
 	const struct hb_host *host;	    /* NULL: no timeline of threads */
 	const struct hb_devices *devices;   /* NULL: none */
 	const struct hb_findings *findings; /* NULL: none; where they lie is shown in all detail */
+	const struct hb_longest *longest;   /* NULL: no critical path was asked for */
 	const char *title;		    /* of the page: the window's file */
 	/* Writes the island "analysis": `analyze --json`. 0 or -errno. */
 	int (*analysis)(void *ctx, FILE *out, struct hb_error *e);

@@ -90,6 +90,9 @@ static void add_processes(const struct hb_page *p, struct hb_lanes *l)
 		add_track(lane, (struct hb_track){.what = "steps", .kind = HB_TRACK_STEPS, .n = s->n});
 		add_track(lane, (struct hb_track){.what = "device", .kind = HB_TRACK_BUSY, .n = busy});
 		add_track(lane, (struct hb_track){.what = "critical path", .kind = HB_TRACK_PATH, .n = path});
+		add_track(lane, (struct hb_track){.what = "longest path",
+						  .kind = HB_TRACK_LONGEST,
+						  .n = hb_page__longest(p, s->pid)});
 		if (lane && !lane->n)
 			l->n--;
 	}
@@ -340,6 +343,11 @@ static void fill_process(struct fill *f, const struct hb_lane *lane, const struc
 
 		for (u32 i = 0; i < n; i++)
 			add_span(f, b[i].begin, b[i].end, b[i].state);
+	} else if (t->kind == HB_TRACK_LONGEST) {
+		u64 begin, end;
+
+		for (u32 i = 0; (i = hb_page__longest_next(f->p, i, &begin, &end)) != HB_NONE; i++)
+			add_span(f, begin, end, i);
 	} else {
 		const struct hb_seg *s = hb_path__segs(hb_host__path(h), lane->pid, &n);
 

@@ -22,6 +22,7 @@ enum hb_track_kind {
 	HB_TRACK_BUSY,	 /* what is known of a device from calls alone */
 	HB_TRACK_PATH,	 /* critical path of a process */
 	HB_TRACK_STEPS,
+	HB_TRACK_LONGEST, /* the path that was asked for (--critical-path) */
 };
 
 struct hb_track {
@@ -49,6 +50,13 @@ struct hb_lanes {
 	u32 threads_left_out; /* that have records */
 	bool oom;
 };
+
+/* Links with a weight of the longest path, if it is of this process: how many, and one of them (its number,
+ * from which the next is looked for; HB_NONE at the end) with its time. */
+u32 hb_page__longest(const struct hb_page *p, u32 pid);
+u32 hb_page__longest_next(const struct hb_page *p, u32 from, u64 *begin, u64 *end);
+/* "compute: gemm" into buf; returns it. */
+const char *hb_page__longest_name(const struct hb_page *p, u32 link, char *buf, size_t size);
 
 /* Which rows the page has, the most telling first, and how many pieces each may take. 0 or -ENOMEM. */
 int hb_lanes__choose(const struct hb_page *p, struct hb_lanes *l);

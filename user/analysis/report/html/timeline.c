@@ -80,6 +80,15 @@ static void focus_on_steps(struct view *v)
 	}
 }
 
+/* Of a step or operator, when it was asked for one: it is in all detail then. */
+static void focus_on_path(struct view *v)
+{
+	const struct hb_longest_sum *s = v->p->in->longest ? hb_longest__sum(v->p->in->longest) : NULL;
+
+	if (s && (s->of || s->step))
+		add_focus(v, s->begin, s->end, "critical path", 1);
+}
+
 /* ---- pieces ---- */
 
 static void put_pieces(struct view *v, const struct hb_lane *lane, const struct hb_track *t,
@@ -243,12 +252,27 @@ static void put_foci(struct view *v)
 	hb_json__end(j);
 }
 
+/* Where the path that was asked for lies. */
+static void put_path(struct view *v)
+{
+	const struct hb_longest_sum *s = v->p->in->longest ? hb_longest__sum(v->p->in->longest) : NULL;
+	u64 start = v->p->start;
+
+	if (!s)
+		return;
+	hb_json__kobject(v->p->j, "critical");
+	hb_json__ku64(v->p->j, "begin", s->begin > start ? s->begin - start : 0);
+	hb_json__ku64(v->p->j, "end", s->end > start ? s->end - start : 0);
+	hb_json__end(v->p->j);
+}
+
 int hb_page__timeline(struct hb_page *p)
 {
 	struct view v = {.p = p};
 	u32 tracks = 0;
 	int rc = hb_lanes__choose(p, &v.lanes);
 
+	focus_on_path(&v);
 	focus_on_findings(&v);
 	focus_on_steps(&v);
 	for (u32 i = 0; i < v.lanes.n; i++)
@@ -260,6 +284,7 @@ int hb_page__timeline(struct hb_page *p)
 	hb_json__kbool(p->j, "scheduler",
 		       p->in->host && hb_timeline__count(hb_host__timeline(p->in->host), HB_TL_SLEEP));
 	put_foci(&v);
+	put_path(&v);
 	hb_json__karray(p->j, "lanes");
 	for (u32 i = 0; !rc && i < v.lanes.n; i++)
 		rc = put_lane(&v, &v.lanes.lane[i]);

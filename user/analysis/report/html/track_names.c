@@ -52,6 +52,8 @@ u32 hb_track__name(const struct hb_page *p, const struct hb_lane *lane, const st
 		return hb_labels__add(p->labels, item <= HB_BUSY_IDLE ? states[item] : "?");
 	case HB_TRACK_PATH:
 		return seg_name(p, lane, item);
+	case HB_TRACK_LONGEST:
+		return hb_labels__add(p->labels, hb_page__longest_name(p, item, buf, sizeof(buf)));
 	default:
 		return hb_labels__add(p->labels, "step");
 	}
