@@ -129,16 +129,30 @@ static u64 last_wait_end(const struct hb_scene *s, u32 thread, const struct hb_t
 	return i ? z[i - 1].at.end : s->start;
 }
 
+/* Whom a thread woke. Most threads have no wait for which that is asked, and it takes a look at the sleeps of
+ * all threads. */
+struct pokes {
+	struct poke *v;
+	u32 n;
+	bool asked;
+};
+
+static bool asked_before(const struct hb_scene *s, u32 thread, struct pokes *p, u32 pid, u64 from, u64 to)
+{
+	if (!p->asked)
+		p->v = pokes_of(s, thread, &p->n);
+	p->asked = true;
+	return p->v && poked(p->v, p->n, pid, from, to);
+}
+
 /* One wait, false wake-ups joined: fills *r, false when it is none. */
-static bool examine(const struct hb_scene *s, u32 thread, u32 i, const struct poke *poke, u32 pokes,
-		    struct hb_rpc *r)
+static bool examine(const struct hb_scene *s, u32 thread, u32 i, struct pokes *p, struct hb_rpc *r)
 {
 	u32 n, pid = hb_timeline__thread(s->tl, thread)->pid;
 	const struct hb_tl_sleep *z = hb_timeline__sleeps(s->tl, thread, &n);
 	const struct hb_edge *e = hb_wake__edges(s->wk, thread, &n);
 	u32 last = e[i].last < n ? e[i].last : i;
 	const struct hb_edge *by = &e[last];
-	u64 before = last_wait_end(s, thread, z, i);
 
 	if (!is_message(&z[i]) || !by->task || by->task->pid == pid ||
 	    hb_scene__ancestor(s, by->task->pid, pid) || dispatches(s, by->task->pid))
@@ -149,7 +163,7 @@ static bool examine(const struct hb_scene *s, u32 thread, u32 i, const struct po
 			     .stack = z[i].at.stack,
 			     .server_pid = by->task->pid,
 			     .server = by->task};
-	r->seen = poked(poke, pokes, by->task->pid, before, by->at);
+	r->seen = asked_before(s, thread, p, by->task->pid, last_wait_end(s, thread, z, i), by->at);
 	r->next = next_work(s, r->end);
 	return r->seen || (!by->task->target && is_one_peer(&z[last]));
 }
@@ -180,27 +194,28 @@ static void at_the_edges(const struct hb_scene *s, u32 thread, struct hb_rpcs *o
 
 int hb_rpcs__find(const struct hb_scene *s, u32 thread, u64 least, struct hb_rpcs *out)
 {
-	u32 n, pokes, edges;
-	struct poke *poke = pokes_of(s, thread, &pokes);
+	u32 n, edges;
+	struct pokes p = {.n = 0};
 	const struct hb_edge *e = hb_wake__edges(s->wk, thread, &edges);
 
 	hb_timeline__sleeps(s->tl, thread, &n);
 	out->n = 0;
 	out->v = calloc(2 * (size_t)n + 1, sizeof(*out->v));
-	if (!poke || !out->v) {
-		free(poke);
-		hb_rpcs__free(out);
+	if (!out->v)
 		return -ENOMEM;
-	}
 	for (u32 i = 0; i < n; i++) {
 		struct hb_rpc r;
 
-		if (examine(s, thread, i, poke, pokes, &r) && r.end - r.begin >= least)
+		if (examine(s, thread, i, &p, &r) && r.end - r.begin >= least)
 			out->v[out->n++] = r;
 		if (e[i].last < n && e[i].last > i)
 			i = e[i].last;
 	}
-	free(poke);
+	free(p.v);
+	if (p.asked && !p.v) {
+		hb_rpcs__free(out);
+		return -ENOMEM;
+	}
 	at_the_edges(s, thread, out);
 	return 0;
 }
