@@ -183,8 +183,8 @@ static void check_process(const struct hb_host *h, u32 pid)
 	u32 n;
 	const struct hb_busy_span *b = hb_busy__spans(hb_host__busy(h), pid, &n);
 
-	for (u32 i = 0; i < n; at = b[i++].end)
-		require(b[i].begin == at && b[i].end > at, "device states tile the window");
+	for (u32 i = 0; i < n; at = hb_busy_span__end(&b[i++]))
+		require(b[i].begin == at && hb_busy_span__end(&b[i]) > at, "device states tile the window");
 	require(!n || at == end, "to its end");
 	for (u32 i = 0; s && i < s->n; i++) {
 		u64 sum[HB_SEG_KINDS], all = 0;

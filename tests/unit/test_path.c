@@ -308,10 +308,10 @@ static void assert_busy_tiles(struct hb_host *x, u32 pid)
 	if (!n)
 		return;
 	assert_int_equal(b[0].begin, START);
-	assert_int_equal(b[n - 1].end, hb_timeline__end(hb_host__timeline(x)));
+	assert_int_equal(hb_busy_span__end(&b[n - 1]), hb_timeline__end(hb_host__timeline(x)));
 	for (u32 i = 1; i < n; i++)
-		assert_int_equal(b[i].begin, b[i - 1].end);
-	assert_int_equal(sum.busy + sum.idle + sum.unknown, b[n - 1].end - START);
+		assert_int_equal(b[i].begin, hb_busy_span__end(&b[i - 1]));
+	assert_int_equal(sum.busy + sum.idle + sum.unknown, hb_busy_span__end(&b[n - 1]) - START);
 }
 
 static void py_end(struct host_rig *h, u64 at, u16 task, const char *func)

@@ -11,40 +11,42 @@ struct hb_busy {
 	u32 n;
 };
 
-int hb_busy__append(struct hb_busy_row *r, u64 start, u64 end, struct hb_busy_span as)
+int hb_busy_row__append(struct hb_busy_row *r, u64 start, u64 end, enum hb_busy_state state,
+			enum hb_busy_state likely)
 {
 	struct hb_busy_span *last = r->n ? &r->span[r->n - 1] : NULL;
+	u64 begin = last ? r->end : start;
+	u8 what = state == HB_BUSY_UNKNOWN && likely != state ? HB_BUSY_IDLE + likely : state;
 
-	as.begin = last ? last->end : start;
-	as.end = end;
-	if (as.end <= as.begin)
+	if (end <= begin || end >> 61)
 		return 0;
-	if (last && last->state == as.state && last->likely == as.likely && last->wait == as.wait &&
-	    last->thread == as.thread) {
-		last->end = end;
+	r->end = end;
+	if (last && last->what == what)
 		return 0;
-	}
 	if (r->n == r->cap) {
-		u32 cap = r->cap + r->cap / 2 + 64;
-		struct hb_busy_span *p = realloc(r->span, cap * sizeof(*p));
+		u32 cap = r->cap < 65536 ? 2 * r->cap + 64 : 4 * r->cap;
+		struct hb_busy_span *p = cap > r->cap ? realloc(r->span, (cap + 1ULL) * sizeof(*p)) : NULL;
 
 		if (!p)
 			return -ENOMEM;
 		r->span = p;
 		r->cap = cap;
 	}
-	r->span[r->n++] = as;
+	r->span[r->n++] = (struct hb_busy_span){.begin = begin, .what = what};
 	return 0;
 }
 
+/* Gives back what is left over, and says where the last span ends. */
 static void fit(struct hb_busy_row *r)
 {
-	struct hb_busy_span *p = r->n ? realloc(r->span, r->n * sizeof(*p)) : NULL;
+	struct hb_busy_span *p = r->n ? realloc(r->span, (r->n + 1ULL) * sizeof(*p)) : NULL;
 
-	if (!p)
-		return;
-	r->span = p;
-	r->cap = r->n;
+	if (p) {
+		r->span = p;
+		r->cap = r->n;
+	}
+	if (r->n)
+		r->span[r->n] = (struct hb_busy_span){.begin = r->end};
 }
 
 struct hb_busy *hb_busy__new(const struct hb_timeline *tl, struct hb_error *e)
@@ -73,7 +75,7 @@ u64 hb_busy__memory(const struct hb_busy *b)
 	u64 bytes = sizeof(*b);
 
 	for (u32 i = 0; i < b->n; i++)
-		bytes += sizeof(*b->row) + b->row[i].cap * sizeof(struct hb_busy_span);
+		bytes += sizeof(*b->row) + (b->row[i].cap + 1ULL) * sizeof(struct hb_busy_span);
 	return bytes;
 }
 
@@ -117,17 +119,12 @@ int hb_busy__infer(struct hb_busy *b, const struct hb_steps *steps, struct hb_er
 
 /* ---- exact ---- */
 
-static struct hb_busy_span as(u8 state)
-{
-	return (struct hb_busy_span){.state = state, .likely = state, .wait = HB_NONE, .thread = HB_NONE};
-}
-
 /* The next time after `t` at which membership in the set changes, and whether `t` is in it. */
 static bool in_set(const struct hb_ivs *s, u64 t, u64 *next)
 {
-	size_t i = s ? hb_ivs__after(s, t) : 0;
+	size_t i = s->n ? hb_ivs__after(s, t) : 0;
 
-	if (!s || i >= s->n)
+	if (i >= s->n)
 		return false;
 	if (s->v[i].begin <= t) {
 		*next = s->v[i].end < *next ? s->v[i].end : *next;
@@ -137,32 +134,40 @@ static bool in_set(const struct hb_ivs *s, u64 t, u64 *next)
 	return false;
 }
 
-int hb_busy__exact(struct hb_busy *b, u32 pid, const struct hb_ivs *active, const struct hb_ivs *not_known,
-		   u64 from, u64 to)
+/* Up to `until` nothing was busy. */
+static int quiet(struct hb_busy_row *r, const struct hb_busy_source *s, u64 start, u64 until)
 {
-	struct hb_busy_row *r = row_new(b, pid);
-	u64 start = hb_timeline__start(b->tl), end = hb_timeline__end(b->tl);
 	int err = 0;
 
-	if (!r)
-		return -ENOMEM;
-	r->exact = true;
-	r->cap = (u32)(2 * (active->n + (not_known ? not_known->n : 0)) + 8);
-	r->span = malloc(r->cap * sizeof(*r->span));
-	if (!r->span)
-		return -ENOMEM;
-	for (u64 t = start, next; t < end && !err; t = next) {
-		bool busy, unknown;
+	for (u64 t = r->n ? r->end : start, next; t < until && !err; t = next) {
+		bool unknown = t < s->from || t >= s->to;
+		enum hb_busy_state as;
 
-		next = t < from && from < end ? from : t < to && to < end ? to : end;
-		busy = in_set(active, t, &next);
-		unknown = in_set(not_known, t, &next) || t < from || t >= to;
-		err = hb_busy__append(r, start, next,
-				      as(busy	   ? HB_BUSY_BUSY
-					 : unknown ? HB_BUSY_UNKNOWN
-						   : HB_BUSY_IDLE));
+		next = t < s->from && s->from < until ? s->from : t < s->to && s->to < until ? s->to : until;
+		as = in_set(s->not_known, t, &next) || unknown ? HB_BUSY_UNKNOWN : HB_BUSY_IDLE;
+		err = hb_busy_row__append(r, start, next, as, as);
 	}
-	fit(r);
+	return err;
+}
+
+int hb_busy__exact(struct hb_busy *b, u32 pid, const struct hb_busy_source *s)
+{
+	struct hb_busy_row *r = row_new(b, pid);
+	u64 start = hb_timeline__start(b->tl), end = hb_timeline__end(b->tl), from, to;
+	int err = r ? 0 : -ENOMEM;
+
+	if (r)
+		r->exact = true;
+	if (end >> 61)
+		return err;
+	while (!err && s->next(s->ctx, &from, &to) && from < end) {
+		err = from > start ? quiet(r, s, start, from) : 0;
+		err = err ? err
+			  : hb_busy_row__append(r, start, to < end ? to : end, HB_BUSY_BUSY, HB_BUSY_BUSY);
+	}
+	err = err ? err : quiet(r, s, start, end);
+	if (r)
+		fit(r);
 	return err;
 }
 
@@ -191,7 +196,7 @@ u32 hb_busy__at(const struct hb_busy *b, u32 pid, u64 t)
 	while (lo < hi) {
 		u32 mid = lo + (hi - lo) / 2;
 
-		if (r->span[mid].end <= t)
+		if (hb_busy_span__end(&r->span[mid]) <= t)
 			lo = mid + 1;
 		else
 			hi = mid;
@@ -205,11 +210,10 @@ struct hb_busy_sum hb_busy__sum(const struct hb_busy *b, u32 pid)
 	struct hb_busy_sum s = {0};
 
 	for (u32 i = 0; r && i < r->n; i++) {
-		u64 ns = r->span[i].end - r->span[i].begin;
+		enum hb_busy_state state = hb_busy_span__state(&r->span[i]);
+		u64 ns = hb_busy_span__end(&r->span[i]) - r->span[i].begin;
 
-		*(r->span[i].state == HB_BUSY_BUSY   ? &s.busy
-		  : r->span[i].state == HB_BUSY_IDLE ? &s.idle
-						     : &s.unknown) += ns;
+		*(state == HB_BUSY_BUSY ? &s.busy : state == HB_BUSY_IDLE ? &s.idle : &s.unknown) += ns;
 	}
 	return s;
 }
@@ -221,11 +225,11 @@ struct hb_range hb_busy__idle_in(const struct hb_busy *b, u32 pid, u64 begin, u6
 
 	for (u32 i = hb_busy__at(b, pid, begin); r && i < r->n && r->span[i].begin < end; i++) {
 		const struct hb_busy_span *s = &r->span[i];
-		u64 ns = hb_overlap(s->begin, s->end, begin, end);
+		u64 ns = hb_overlap(s->begin, hb_busy_span__end(s), begin, end);
 
-		x.min += s->state == HB_BUSY_IDLE ? ns : 0;
-		x.max += s->state != HB_BUSY_BUSY ? ns : 0;
-		x.likely += s->likely == HB_BUSY_IDLE ? ns : 0;
+		x.min += hb_busy_span__state(s) == HB_BUSY_IDLE ? ns : 0;
+		x.max += hb_busy_span__state(s) != HB_BUSY_BUSY ? ns : 0;
+		x.likely += hb_busy_span__likely(s) == HB_BUSY_IDLE ? ns : 0;
 	}
 	return x;
 }

@@ -20,14 +20,26 @@
 
 enum hb_busy_state { HB_BUSY_UNKNOWN, HB_BUSY_BUSY, HB_BUSY_IDLE };
 
-struct hb_busy_span { /* spans of one process tile the window */
-	u64 begin, end;
-	u8 state;   /* enum hb_busy_state */
-	u8 likely;  /* the same; of an unknown stretch what it probably was, UNKNOWN when nothing is known of
-		       it */
-	u32 wait;   /* IDLE: index of the wait whose return began it, in the calls of .. */
-	u32 thread; /* .. this thread; HB_NONE, HB_NONE where there is none */
+/* Spans of one process tile the window: each ends where the next one begins, and behind the last there is one
+ * that only begins. Each kernel may make two of them, so they are kept small: times are below 2^61 ns (73
+ * years since the machine came up, or the year 2043 in traces that tell the date), or there is no tiling. */
+struct hb_busy_span {
+	u64 begin : 61;
+	u64 what : 3; /* see the two below */
 };
+static inline enum hb_busy_state hb_busy_span__state(const struct hb_busy_span *s)
+{
+	return s->what <= HB_BUSY_IDLE ? s->what : HB_BUSY_UNKNOWN;
+}
+/* The same; of an unknown stretch what it probably was, UNKNOWN when nothing is known of it. */
+static inline enum hb_busy_state hb_busy_span__likely(const struct hb_busy_span *s)
+{
+	return s->what <= HB_BUSY_IDLE ? s->what : s->what - HB_BUSY_IDLE;
+}
+static inline u64 hb_busy_span__end(const struct hb_busy_span *s)
+{
+	return s[1].begin;
+}
 
 struct hb_range {
 	u64 min, max, likely; /* ns; min <= likely <= max; equal when exact */
@@ -40,10 +52,16 @@ struct hb_busy *hb_busy__new(const struct hb_timeline *tl, struct hb_error *e);
 void hb_busy__free(struct hb_busy *b); /* NULL is fine */
 u64 hb_busy__memory(const struct hb_busy *b);
 
-/* What the devices of a process did: busy in `active`, unknown in `not_known` (may be NULL) and outside of
- * [from, to), else idle. Both sets are joined. Once for each process. 0 or -ENOMEM. */
-int hb_busy__exact(struct hb_busy *b, u32 pid, const struct hb_ivs *active, const struct hb_ivs *not_known,
-		   u64 from, u64 to);
+/* What the devices of a process did: busy in the stretches that `next` tells one after the other (in order,
+ * false: there are no more), unknown in `not_known` (joined) and outside of [from, to), else idle. Once for
+ * each process. 0 or -ENOMEM. */
+struct hb_busy_source {
+	bool (*next)(void *ctx, u64 *begin, u64 *end);
+	void *ctx;
+	const struct hb_ivs *not_known;
+	u64 from, to;
+};
+int hb_busy__exact(struct hb_busy *b, u32 pid, const struct hb_busy_source *source);
 /* Infers it from calls alone, for all processes that give a device work and of which nothing exact is known.
  * 0 or -ENOMEM with the error set. */
 int hb_busy__infer(struct hb_busy *b, const struct hb_steps *steps, struct hb_error *e);

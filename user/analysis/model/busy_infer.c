@@ -57,7 +57,6 @@ struct infer {
 	u64 since;		 /* the device was at work, or done, up to here for sure */
 	u64 drain;		 /* when the queue will be empty, likely */
 	bool drain_known;
-	u32 wait_thread, wait_call; /* whose return emptied the queue */
 };
 
 /* ---- collecting ---- */
@@ -325,8 +324,6 @@ static int wait_done(struct infer *x, const struct item *w)
 		x->waited[w->thread] = w->end;
 	if (!x->learning && (x->n_done || blocked))
 		redrain(x, w->end, blocked);
-	x->wait_thread = w->thread;
-	x->wait_call = w->call;
 	return err;
 }
 
@@ -437,35 +434,26 @@ static int find_slow_copies(struct infer *x)
 
 /* ---- tiling ---- */
 
-static struct hb_busy_span state_of(const struct infer *x)
+static enum hb_busy_state state_of(const struct infer *x)
 {
-	struct hb_busy_span s = {.state = HB_BUSY_UNKNOWN, .wait = HB_NONE, .thread = HB_NONE};
-
-	if (x->depth) {
-		s.state = HB_BUSY_BUSY;
-	} else if (!x->n_open && !x->dirty) {
-		s.state = HB_BUSY_IDLE;
-		s.wait = x->wait_call;
-		s.thread = x->wait_thread;
-	}
-	s.likely = s.state;
-	return s;
+	if (x->depth)
+		return HB_BUSY_BUSY;
+	return !x->n_open && !x->dirty ? HB_BUSY_IDLE : HB_BUSY_UNKNOWN;
 }
 
 /* The state since the last event holds up to t; what is unknown is cut where the queue likely ran empty. */
 static int advance(struct infer *x, u64 t)
 {
-	struct hb_busy_span s = state_of(x);
+	enum hb_busy_state state = state_of(x), likely = state;
 	u64 start = hb_timeline__start(x->tl), end = hb_timeline__end(x->tl);
 	int err = 0;
 
 	t = t < start ? start : t > end ? end : t;
-	if (s.state == HB_BUSY_UNKNOWN && x->drain_known) {
-		s.likely = HB_BUSY_BUSY;
-		err = hb_busy__append(x->row, start, x->drain < t ? x->drain : t, s);
-		s.likely = HB_BUSY_IDLE;
+	if (state == HB_BUSY_UNKNOWN && x->drain_known) {
+		err = hb_busy_row__append(x->row, start, x->drain < t ? x->drain : t, state, HB_BUSY_BUSY);
+		likely = HB_BUSY_IDLE;
 	}
-	return err ? err : hb_busy__append(x->row, start, t, s);
+	return err ? err : hb_busy_row__append(x->row, start, t, state, likely);
 }
 
 static int reset(struct infer *x, bool learning)
@@ -479,7 +467,6 @@ static int reset(struct infer *x, bool learning)
 	 */
 	x->drain = learning ? 0 : hb_timeline__start(x->tl) + hb_costs__longest(x->costs);
 	x->drain_known = x->drain > hb_timeline__start(x->tl);
-	x->wait_call = x->wait_thread = HB_NONE;
 	memset(x->waited, 0, hb_timeline__threads(x->tl) * sizeof(*x->waited));
 	hb_map__free(x->recorded);
 	x->recorded = hb_map__new();

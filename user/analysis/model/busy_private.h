@@ -9,13 +9,15 @@
 struct hb_busy_row { /* one process */
 	u32 pid;
 	bool exact;
-	struct hb_busy_span *span;
+	struct hb_busy_span *span; /* n and, after hb_busy_row__fit(), one more */
 	u32 n, cap;
+	u64 end; /* of the last one */
 };
 
 /* Appends a stretch that ends at `end`, where the last one ended (or at `start`); equal neighbours are
- * joined. */
-int hb_busy__append(struct hb_busy_row *r, u64 start, u64 end, struct hb_busy_span as);
+ * joined. 0 or -ENOMEM. */
+int hb_busy_row__append(struct hb_busy_row *r, u64 start, u64 end, enum hb_busy_state state,
+			enum hb_busy_state likely);
 
 /* ---- what work costs the device ---- */
 

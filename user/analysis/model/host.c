@@ -50,11 +50,36 @@ const struct hb_feed *hb_host__feed(struct hb_host *h)
 struct known { /* what the devices of one process tell together */
 	struct hb_ivs active, not_known;
 	u64 from, to;
+	const struct hb_device *only; /* it has one device, whose operations are told as they are */
+	u32 at;			      /* the next of them, or of `active` */
 };
+
+static bool next_of_device(void *ctx, u64 *begin, u64 *end)
+{
+	struct known *k = ctx;
+
+	if (k->at == k->only->n_ops)
+		return false;
+	*begin = k->only->op[k->at].begin;
+	*end = k->only->op[k->at++].end;
+	return true;
+}
+
+static bool next_of_all(void *ctx, u64 *begin, u64 *end)
+{
+	struct known *k = ctx;
+
+	if (k->at == k->active.n)
+		return false;
+	*begin = k->active.v[k->at].begin;
+	*end = k->active.v[k->at++].end;
+	return true;
+}
 
 static void add_device(struct known *k, const struct hb_device *d)
 {
-	hb_device__active(d, &k->active);
+	if (!k->only)
+		hb_device__active(d, &k->active);
 	for (size_t i = 0; i < d->not_known->n; i++)
 		hb_ivs__add(&k->not_known, d->not_known->v[i].begin, d->not_known->v[i].end);
 	k->from = d->known > k->from ? d->known : k->from;
@@ -70,14 +95,19 @@ static int use_devices(struct hb_host *h, const struct hb_devices *d)
 	for (u32 i = 0; i < n && !err;) {
 		u32 pid = hb_devices__at(d, i)->pid;
 		struct known k = {.from = 0};
+		struct hb_busy_source s = {.next = next_of_all, .ctx = &k, .not_known = &k.not_known};
 
+		if (i + 1 == n || hb_devices__at(d, i + 1)->pid != pid) {
+			k.only = hb_devices__at(d, i);
+			s.next = next_of_device;
+		}
 		for (; i < n && hb_devices__at(d, i)->pid == pid; i++)
 			add_device(&k, hb_devices__at(d, i));
 		hb_ivs__join(&k.active);
 		hb_ivs__join(&k.not_known);
-		err = k.active.oom || k.not_known.oom
-			  ? -ENOMEM
-			  : hb_busy__exact(h->busy, pid, &k.active, &k.not_known, k.from, k.to);
+		s.from = k.from;
+		s.to = k.to;
+		err = k.active.oom || k.not_known.oom ? -ENOMEM : hb_busy__exact(h->busy, pid, &s);
 		hb_ivs__free(&k.active);
 		hb_ivs__free(&k.not_known);
 	}

@@ -331,11 +331,10 @@ static void add_states(struct hb_usage *u, const struct hb_host *h, u32 pid)
 	const struct hb_busy_span *b = hb_busy__spans(hb_host__busy(h), pid, &n);
 
 	for (u32 i = 0; i < n && !u->oom; i++) {
-		struct hb_usage_row *r =
-		    row_of(u, HB_USAGE_DEVICE, names[b[i].state <= HB_BUSY_IDLE ? b[i].state : 0]);
+		struct hb_usage_row *r = row_of(u, HB_USAGE_DEVICE, names[hb_busy_span__state(&b[i])]);
 
 		if (r)
-			add(u, r, b[i].begin, b[i].end, true);
+			add(u, r, b[i].begin, hb_busy_span__end(&b[i]), true);
 	}
 	u->records[HB_USAGE_DEVICE] += n;
 }

@@ -249,7 +249,7 @@ static u64 submission(const struct replay *x, u32 thread, const struct hb_tl_cal
 	const struct hb_tl_call *c;
 
 	if (!last) {
-		while (i != HB_NONE && i > 0 && i < n && b[i - 1].state != HB_BUSY_IDLE)
+		while (i != HB_NONE && i > 0 && i < n && hb_busy_span__state(&b[i - 1]) != HB_BUSY_IDLE)
 			i--;
 		return i == HB_NONE || i >= n ? x->begin : later(b[i].begin, x->begin);
 	}

@@ -45,7 +45,7 @@ bool hb_sets__oom(const struct hb_sets *s)
 static bool all_known(const struct hb_busy_span *b, u32 n)
 {
 	for (u32 i = 0; i < n; i++)
-		if (b[i].state == HB_BUSY_UNKNOWN || b[i].likely != b[i].state)
+		if (hb_busy_span__state(&b[i]) == HB_BUSY_UNKNOWN)
 			return false;
 	return true;
 }
@@ -58,15 +58,15 @@ static void idle_of(const struct hb_scene *s, u32 pid, struct hb_sets *out)
 
 	out->exact = all_known(b, n);
 	for (u32 i = 0; i < n; i++) {
-		if (b[i].state == HB_BUSY_BUSY)
+		if (hb_busy_span__state(&b[i]) == HB_BUSY_BUSY)
 			continue;
-		if (b[i].state == HB_BUSY_IDLE)
-			hb_ivs__add(&out->sure, b[i].begin, b[i].end);
+		if (hb_busy_span__state(&b[i]) == HB_BUSY_IDLE)
+			hb_ivs__add(&out->sure, b[i].begin, hb_busy_span__end(&b[i]));
 		if (out->exact)
 			continue;
-		hb_ivs__add(&out->maybe, b[i].begin, b[i].end);
-		if (b[i].likely == HB_BUSY_IDLE)
-			hb_ivs__add(&out->likely, b[i].begin, b[i].end);
+		hb_ivs__add(&out->maybe, b[i].begin, hb_busy_span__end(&b[i]));
+		if (hb_busy_span__likely(&b[i]) == HB_BUSY_IDLE)
+			hb_ivs__add(&out->likely, b[i].begin, hb_busy_span__end(&b[i]));
 	}
 	hb_sets__join(out);
 }

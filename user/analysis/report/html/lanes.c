@@ -342,7 +342,7 @@ static void fill_process(struct fill *f, const struct hb_lane *lane, const struc
 		const struct hb_busy_span *b = hb_busy__spans(hb_host__busy(h), lane->pid, &n);
 
 		for (u32 i = 0; i < n; i++)
-			add_span(f, b[i].begin, b[i].end, b[i].state);
+			add_span(f, b[i].begin, hb_busy_span__end(&b[i]), hb_busy_span__state(&b[i]));
 	} else if (t->kind == HB_TRACK_LONGEST) {
 		u64 begin, end;
 
