@@ -162,6 +162,39 @@ static void use_of_time(void **state)
 	rig_close(&h.r, w);
 }
 
+/* Places are numbered: what is asked of a sleep is what was recorded, however many there are. */
+static void places(void **state)
+{
+	struct host_rig h = host_new("tl-places");
+	struct hb_window *w;
+	struct hb_timeline *tl;
+	struct hb_error e = {0};
+	const struct hb_tl_sleep *s;
+	u32 n;
+
+	for (u64 i = 0; i < 3000; i++)
+		SLEEP(&h, h.main, i * 100, i * 100 + 50, i * 100 + 60, 0, .chan = i % 7, .local = i % 1000,
+		      .peer = i % 2, .a0 = i % 11, .a1 = i % 3, .chankind = HB_CHAN_TCP, .state = 5,
+		      .wctx = HB_WCTX_SOFTIRQ, .flags = 2);
+	w = host_open(&h);
+	tl = hb_timeline__build(w, &e);
+	s = hb_timeline__sleeps(tl, 0, &n);
+	assert_int_equal(n, 3000);
+	for (u64 i = 0; i < n; i++) {
+		const struct hb_tl_place *p = hb_timeline__place(tl, &s[i]);
+
+		assert_true(p->chan == i % 7 && p->local == i % 1000 && p->peer == i % 2 && p->a0 == i % 11 &&
+			    p->a1 == i % 3);
+		assert_int_equal(hb_sleep__woken(&s[i]), s[i].at.end - 10);
+		assert_true(s[i].state == 5 && s[i].wctx == HB_WCTX_SOFTIRQ && s[i].flags == 2 &&
+			    s[i].chankind == HB_CHAN_TCP);
+	}
+	assert_int_equal(s[0].place, 0);
+	assert_int_not_equal(s[1].place, s[2].place);
+	hb_timeline__free(tl);
+	rig_close(&h.r, w);
+}
+
 /* The promise of the issue, for the whole model: 200 bytes a record. */
 static void memory(void **state)
 {
@@ -217,6 +250,7 @@ int main(void)
 	    cmocka_unit_test(searches),
 	    cmocka_unit_test(fields_of_each_kind),
 	    cmocka_unit_test(use_of_time),
+	    cmocka_unit_test(places),
 	    cmocka_unit_test(memory),
 	    cmocka_unit_test(nothing),
 	};

@@ -69,25 +69,27 @@ static bool seen(const struct hb_hop *hop, u32 n, u32 thread, u32 sleep)
 	return false;
 }
 
-/* The hop of a thread that woke another at `t`, the other having gone to sleep at `low`. */
+/* The hop of the thread that ended the sleep of another's hop; that one had gone to sleep at `low`. */
 static struct hb_hop hop_of(const struct hb_wake *wk, const struct hb_timeline *tl,
-			    const struct hb_edge *from, u64 low)
+			    const struct hb_hop *woken, u64 low)
 {
-	struct hb_hop h = {.task = from->task,
+	u32 n;
+	const struct hb_edge *from = &hb_wake__edges(wk, woken->thread, &n)[woken->sleep];
+	u64 at = hb_sleep__woken(&hb_timeline__sleeps(tl, woken->thread, &n)[woken->sleep]);
+	struct hb_hop h = {.task = hb_wake__task(wk, woken->thread, woken->sleep),
 			   .thread = from->thread,
 			   .sleep = HB_NONE,
-			   .begin = low,
-			   .end = from->at,
+			   .begin = low < at ? low : at,
+			   .end = at,
 			   .relay = from->relay,
 			   .guessed = from->guessed};
 	struct wait w;
-	u32 n;
 
 	if (h.thread == HB_NONE)
 		return h;
-	w = longest(wk, tl, h.thread, low, from->at, false);
-	if (w.last == HB_NONE || w.slept + w.ready < (from->at - low) / 2) {
-		h.begin = work_begin(tl, h.thread, low, from->at);
+	w = longest(wk, tl, h.thread, h.begin, at, false);
+	if (w.last == HB_NONE || w.slept + w.ready < (at - h.begin) / 2) {
+		h.begin = work_begin(tl, h.thread, h.begin, at);
 		return h;
 	}
 	h.sleep = w.last;
@@ -97,34 +99,34 @@ static struct hb_hop hop_of(const struct hb_wake *wk, const struct hb_timeline *
 	return h;
 }
 
+static bool goes_on(const struct hb_wake *wk, const struct hb_hop *h)
+{
+	return h->sleep != HB_NONE && h->by != HB_WAKE_PREEMPTED && hb_wake__task(wk, h->thread, h->sleep);
+}
+
 u32 hb_wake__chain(const struct hb_wake *wk, u32 thread, u64 begin, u64 end, struct hb_hop *hop, u32 max)
 {
 	const struct hb_timeline *tl = hb_wake__timeline(wk);
 	struct wait w = longest(wk, tl, thread, begin, end, true);
-	const struct hb_edge *e;
 	u64 low;
 	u32 n = 0, edges;
 
 	if (w.last == HB_NONE || !max)
 		return 0;
-	e = &hb_wake__edges(wk, thread, &edges)[w.last];
 	hop[n++] = (struct hb_hop){.task = hb_timeline__thread(tl, thread)->task,
 				   .thread = thread,
 				   .sleep = w.last,
 				   .begin = w.begin,
 				   .end = w.end,
-				   .by = ended_by(&w, e)};
+				   .by = ended_by(&w, &hb_wake__edges(wk, thread, &edges)[w.last])};
 	low = w.begin;
-	while (n < max && e->task && hop[n - 1].by != HB_WAKE_PREEMPTED) {
-		struct hb_hop h = hop_of(wk, tl, e, low < e->at ? low : e->at);
+	while (n < max && goes_on(wk, &hop[n - 1])) {
+		struct hb_hop h = hop_of(wk, tl, &hop[n - 1], low);
 
 		if (seen(hop, n, h.thread, h.sleep) && h.thread != HB_NONE)
 			break;
 		hop[n++] = h;
-		if (h.sleep == HB_NONE)
-			break;
 		low = h.begin > low ? h.begin : low;
-		e = &hb_wake__edges(wk, h.thread, &edges)[h.sleep];
 	}
 	return n;
 }
@@ -135,10 +137,11 @@ static const char *slept_on(const struct hb_timeline *tl, const struct hb_hop *h
 {
 	u32 n;
 	const struct hb_tl_sleep *s = &hb_timeline__sleeps(tl, h->thread, &n)[h->sleep];
-	struct hb_rec_offcpu r = {.chan = s->chan,
-				  .local = s->local,
-				  .peer = s->peer,
-				  .a0 = s->a0,
+	const struct hb_tl_place *p = hb_timeline__place(tl, s);
+	struct hb_rec_offcpu r = {.chan = p->chan,
+				  .local = p->local,
+				  .peer = p->peer,
+				  .a0 = p->a0,
 				  .sysno = s->sysno,
 				  .chankind = s->chankind};
 	const struct hb_tl_thread *t = hb_timeline__thread(tl, h->thread);

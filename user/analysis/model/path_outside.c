@@ -35,9 +35,14 @@ static bool is_loop(const struct hb_tl_sleep *s)
 }
 
 /* And so it is with what a parent sends, which drives its children. */
-static bool is_of(const struct hb_edge *e, u32 parent)
+static bool is_of(const struct hb_wake *wk, u32 thread, u32 sleep, u32 parent)
 {
-	return e->by == HB_WAKE_OUTSIDE && e->task && e->task->pid == parent;
+	u32 n;
+	const struct hb_task *t = hb_wake__edges(wk, thread, &n)[sleep].by == HB_WAKE_OUTSIDE
+				      ? hb_wake__task(wk, thread, sleep)
+				      : NULL;
+
+	return t && t->pid == parent;
 }
 
 static void of_segs(const struct hb_path *p, const struct hb_segs *g, struct hb_ivs *out)
@@ -55,23 +60,24 @@ static void of_segs(const struct hb_path *p, const struct hb_segs *g, struct hb_
 			parent = parent_outside(w, of);
 		last = of;
 		if (parent && (is_loop(&hb_timeline__sleeps(p->tl, x->thread, &n)[x->item]) ||
-			       is_of(&hb_wake__edges(p->wk, x->thread, &n)[x->item], parent)))
+			       is_of(p->wk, x->thread, x->item, parent)))
 			hb_ivs__add(out, x->begin, x->end);
 	}
 }
 
-/* Who ended a thread's last wait on what it sleeps on now (its sleep `at`); NULL: not seen. */
-static const struct hb_edge *usual(const struct hb_path *p, u32 thread, u32 at)
+/* A thread's last wait on what it sleeps on now (its sleep `at`) that somebody ended; HB_NONE: not seen. */
+static u32 usual(const struct hb_path *p, u32 thread, u32 at)
 {
 	u32 n;
 	const struct hb_tl_sleep *s = hb_timeline__sleeps(p->tl, thread, &n);
 	const struct hb_edge *e = hb_wake__edges(p->wk, thread, &n);
 
 	for (u32 i = at; i-- > 0 && at - i <= LOOK_MOST;)
-		if (s[i].chankind == s[at].chankind && s[i].chan == s[at].chan && s[i].sysno == s[at].sysno &&
+		if (s[i].chankind == s[at].chankind && s[i].sysno == s[at].sysno &&
+		    hb_timeline__place(p->tl, &s[i])->chan == hb_timeline__place(p->tl, &s[at])->chan &&
 		    (e[i].by == HB_WAKE_THREAD || e[i].by == HB_WAKE_OUTSIDE))
-			return &e[i];
-	return NULL;
+			return i;
+	return HB_NONE;
 }
 
 /* At the window's end nothing had come yet: from who launches to who usually wakes it, and so on, all asleep,
@@ -79,23 +85,24 @@ static const struct hb_edge *usual(const struct hb_path *p, u32 thread, u32 at)
 static void at_the_end(const struct hb_path *p, u32 thread, struct hb_ivs *out)
 {
 	u64 from = 0;
+	u32 by;
 
 	for (u32 k = 0; k < CHAIN_MOST && thread != HB_NONE; k++) {
 		u32 n, parent = parent_outside(hb_timeline__window(p->tl),
 					       hb_timeline__thread(p->tl, thread)->pid);
 		const struct hb_tl_sleep *s = hb_timeline__sleeps(p->tl, thread, &n);
-		const struct hb_edge *e = hb_wake__edges(p->wk, thread, &n), *by;
+		const struct hb_edge *e = hb_wake__edges(p->wk, thread, &n);
 
 		if (!n || e[n - 1].by != HB_WAKE_OPEN)
 			return;
 		if (s[n - 1].at.begin > from)
 			from = s[n - 1].at.begin;
 		by = usual(p, thread, n - 1);
-		if (parent && (is_loop(&s[n - 1]) || (by && is_of(by, parent)))) {
+		if (parent && (is_loop(&s[n - 1]) || (by != HB_NONE && is_of(p->wk, thread, by, parent)))) {
 			hb_ivs__add(out, from, hb_timeline__end(p->tl));
 			return;
 		}
-		thread = by ? by->thread : HB_NONE;
+		thread = by == HB_NONE ? HB_NONE : e[by].thread;
 	}
 }
 

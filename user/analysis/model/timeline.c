@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/model/places.h"
 #include "analysis/model/pyevents.h"
 #include "base/map.h"
 
@@ -35,6 +36,7 @@ struct hb_timeline {
 	struct hb_map *by_tid;
 	struct probe *probe;
 	u32 n_probes;
+	struct hb_places places;
 	u64 count[HB_TL_KINDS];
 	bool oom;
 	struct hb_feed feed;
@@ -104,31 +106,32 @@ static void fill_call(struct hb_timeline *tl, const struct hb_record *rec, void 
 	};
 }
 
+/* Words have few numbers; what a later version may add is not known here. */
+static u8 known(u8 word)
+{
+	return word < 15 ? word : 15;
+}
+
 static void fill_sleep(struct hb_timeline *tl, const struct hb_record *rec, void *to)
 {
 	const struct hb_rec_offcpu *r = rec->data;
+	const struct hb_tl_place place = {
+	    .chan = r->chan, .local = r->local, .peer = r->peer, .a0 = r->a0, .a1 = r->a1};
 	u64 dur = rec->ts - rec->begin;
 
 	*(struct hb_tl_sleep *)to = (struct hb_tl_sleep){
 	    .at.stack = r->stack,
 	    .ready = r->ready < dur ? r->ready : dur,
-	    .chan = r->chan,
-	    .local = r->local,
-	    .peer = r->peer,
-	    .a0 = r->a0,
-	    .a1 = r->a1,
-	    .a2 = r->a2,
-	    .wa0 = r->wa0,
+	    .place = hb_places__number(&tl->places, &place),
 	    .waker = r->waker,
-	    .waker_pid = r->waker_pid,
 	    .ran = r->ran,
 	    .sysno = r->sysno,
-	    .wsys = r->wsys,
-	    .state = r->state,
-	    .wctx = r->wctx,
-	    .chankind = r->chankind,
-	    .flags = r->flags,
+	    .state = known(r->state),
+	    .wctx = known(r->wctx),
+	    .chankind = known(r->chankind),
+	    .flags = r->flags & 15,
 	};
+	tl->oom |= ((const struct hb_tl_sleep *)to)->place == HB_PLACE_NONE;
 }
 
 static void fill_gil(struct hb_timeline *tl, const struct hb_record *rec, void *to)
@@ -424,6 +427,7 @@ int hb_timeline__finish(struct hb_timeline *tl, struct hb_error *e)
 {
 	if (tl->oom)
 		return hb_error__nomem(e, "timelines");
+	hb_places__finish(&tl->places);
 	for (u32 i = 0; i < tl->n_threads; i++) {
 		for (u32 k = 0; k < HB_TL_KINDS; k++)
 			finish_list(&tl->thread[i]->list[k], kinds[k].size);
@@ -453,7 +457,7 @@ struct hb_timeline *hb_timeline__new(struct hb_window *w, struct hb_error *e)
 	tl->probe = calloc(tl->n_probes, sizeof(*tl->probe));
 	tl->by_task = calloc(TASKS, sizeof(*tl->by_task));
 	tl->by_tid = hb_map__new();
-	if (!tl->probe || !tl->by_task || !tl->by_tid) {
+	if (hb_places__init(&tl->places) || !tl->probe || !tl->by_task || !tl->by_tid) {
 		hb_error__nomem(e, "timelines");
 		hb_timeline__free(tl);
 		return NULL;
@@ -497,6 +501,7 @@ void hb_timeline__free(struct hb_timeline *tl)
 	free(tl->by_task);
 	free(tl->probe);
 	hb_map__free(tl->by_tid);
+	hb_places__free(&tl->places);
 	free(tl);
 }
 
@@ -519,7 +524,8 @@ u64 hb_timeline__end(const struct hb_timeline *tl)
 
 u64 hb_timeline__memory(const struct hb_timeline *tl, u64 *records)
 {
-	u64 bytes = sizeof(*tl) + TASKS * sizeof(*tl->by_task) + tl->n_probes * sizeof(*tl->probe);
+	u64 bytes = sizeof(*tl) + TASKS * sizeof(*tl->by_task) + tl->n_probes * sizeof(*tl->probe) +
+		    hb_places__memory(&tl->places);
 
 	for (u32 i = 0; i < tl->n_threads; i++) {
 		bytes += sizeof(*tl->thread[i]) + sizeof(tl->thread[i]);
@@ -613,6 +619,11 @@ u32 hb_timeline__at(const struct hb_timeline *tl, u32 thread, enum hb_tl_kind ki
 	while (i != HB_NONE && hb_timeline__span(tl, thread, kind, i)->end <= t)
 		i = hb_timeline__span(tl, thread, kind, i)->outer;
 	return i;
+}
+
+const struct hb_tl_place *hb_timeline__place(const struct hb_timeline *tl, const struct hb_tl_sleep *s)
+{
+	return &tl->places.v[s->place < tl->places.n ? s->place : 0];
 }
 
 struct hb_use hb_timeline__use(const struct hb_timeline *tl, u32 thread, u64 begin, u64 end)

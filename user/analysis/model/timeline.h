@@ -43,11 +43,17 @@ struct hb_tl_call { /* accelerator call */
 struct hb_tl_sleep { /* off the CPU */
 	struct hb_span at;
 	u64 ready; /* last part of it, ns: runnable. Of a preemption all of it */
-	u64 chan, local, peer, a0, a1, a2, wa0;
-	u32 waker, waker_pid; /* tid, pid as recorded */
-	u32 ran;	      /* tid of who had the CPU while it was runnable; 0 not known */
-	u16 sysno, wsys;
-	u8 state, wctx, chankind, flags;
+	u32 place; /* see hb_timeline__place() */
+	u32 waker; /* tid as recorded */
+	u32 ran;   /* tid of who had the CPU while it was runnable; 0 not known */
+	u16 sysno;
+	u16 state : 4, wctx : 4, chankind : 4; /* 15: a word that this program does not know */
+	u16 flags : 4;			       /* enum hb_offcpuflag */
+};
+
+/* What a thread slept on, and with which arguments of its call: threads sleep in few places, many times. */
+struct hb_tl_place {
+	u64 chan, local, peer, a0, a1;
 };
 
 struct hb_tl_gil { /* wait for a GIL */
@@ -177,6 +183,14 @@ u32 hb_timeline__from(const struct hb_timeline *tl, u32 thread, enum hb_tl_kind 
 /* The interval itself, whatever its kind. */
 const struct hb_span *hb_timeline__span(const struct hb_timeline *tl, u32 thread, enum hb_tl_kind kind,
 					u32 i);
+
+/* Where it slept; never NULL. */
+const struct hb_tl_place *hb_timeline__place(const struct hb_timeline *tl, const struct hb_tl_sleep *s);
+/* When it was woken: the end less the runnable part; the begin of a preemption. */
+static inline u64 hb_sleep__woken(const struct hb_tl_sleep *s)
+{
+	return s->at.end - s->ready;
+}
 
 /* ns of [begin, end) that the thread was on a CPU, slept, and was runnable without one. Sum = end - begin.
  * Without scheduler records all of it counts as on a CPU: ask hb_timeline__count(tl, HB_TL_SLEEP) first. */

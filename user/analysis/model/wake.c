@@ -58,43 +58,23 @@ static u64 key3(u64 kind, u64 a, u64 b)
 	return k ? k : 1;
 }
 
-u64 hb_wake__channel(const struct hb_timeline *tl, u32 thread, const struct hb_tl_sleep *s)
-{
-	u64 low = s->local < s->peer ? s->local : s->peer, high = s->local ^ s->peer ^ low;
-
-	switch (s->chankind) {
-	case HB_CHAN_NONE:
-	case HB_CHAN_TIMER:
-		return 0;
-	case HB_CHAN_FUTEX:
-		return key3(s->chankind, hb_timeline__thread(tl, thread)->pid, s->chan);
-	case HB_CHAN_TCP:
-	case HB_CHAN_UDP:
-		return s->local && s->peer ? key3(s->chankind, low, high) : key3(s->chankind, 0, s->chan);
-	case HB_CHAN_UNIX:
-		low = s->chan < s->peer ? s->chan : s->peer;
-		return s->peer ? key3(s->chankind, low, s->chan ^ s->peer ^ low)
-			       : key3(s->chankind, 0, s->chan);
-	default:
-		return s->chan ? key3(s->chankind, 0, s->chan) : 0;
-	}
-}
-
 /* One end of a socket; 0: not known. */
-static u64 end_key(const struct hb_tl_sleep *s, bool other)
+static u64 end_key(const struct hb_timeline *tl, const struct hb_tl_sleep *s, bool other)
 {
+	const struct hb_tl_place *p = hb_timeline__place(tl, s);
+
 	if (is_inet(s))
-		return !s->local || !s->peer ? 0
-		       : other		     ? key3(s->chankind, s->peer, s->local)
-					     : key3(s->chankind, s->local, s->peer);
-	if (s->chankind == HB_CHAN_UNIX && (other ? s->peer : s->chan))
-		return key3(s->chankind, other ? s->peer : s->chan, 0);
+		return !p->local || !p->peer ? 0
+		       : other		     ? key3(s->chankind, p->peer, p->local)
+					     : key3(s->chankind, p->local, p->peer);
+	if (s->chankind == HB_CHAN_UNIX && (other ? p->peer : p->chan))
+		return key3(s->chankind, other ? p->peer : p->chan, 0);
 	return 0;
 }
 
 u32 hb_wake__peer(const struct hb_wake *wk, u32 thread, const struct hb_tl_sleep *s)
 {
-	u64 key = end_key(s, true), at;
+	u64 key = end_key(wk->tl, s, true), at;
 
 	if (!key || !hb_map__get(wk->socket, key, &at) || at - 1 == thread)
 		return HB_NONE;
@@ -134,6 +114,7 @@ static bool is_device_file(const char *path)
 static enum hb_wake_by by_interrupt(const struct hb_wake *wk, u32 pid, const struct hb_tl_sleep *s)
 {
 	const struct hb_window *w = hb_timeline__window(wk->tl);
+	const struct hb_tl_place *p = hb_timeline__place(wk->tl, s);
 
 	switch (s->chankind) {
 	case HB_CHAN_TIMER:
@@ -147,7 +128,7 @@ static enum hb_wake_by by_interrupt(const struct hb_wake *wk, u32 pid, const str
 		       : s->wctx == HB_WCTX_HARDIRQ ? HB_WAKE_TIMER
 						    : HB_WAKE_UNKNOWN;
 	case HB_CHAN_FILE:
-		return is_device_file(hb_decode__fd(w, pid, s->a0, s->chan)) ? HB_WAKE_DEVICE : HB_WAKE_DISK;
+		return is_device_file(hb_decode__fd(w, pid, p->a0, p->chan)) ? HB_WAKE_DEVICE : HB_WAKE_DISK;
 	default:
 		return s->state == HB_TSTATE_DISK ? HB_WAKE_DISK : HB_WAKE_UNKNOWN;
 	}
@@ -157,14 +138,13 @@ static void name_waker(struct hb_wake *wk, const struct hb_tl_sleep *s, struct h
 {
 	struct hb_window *w = hb_timeline__window(wk->tl);
 
-	e->task = hb_window__task_by_tid(w, s->waker);
+	const struct hb_task *task = hb_window__task_by_tid(w, s->waker);
+
 	e->thread = hb_timeline__by_tid(wk->tl, s->waker);
-	if (e->thread != HB_NONE || (e->task && e->task->target))
+	if (e->thread != HB_NONE || (task && task->target))
 		e->by = HB_WAKE_THREAD;
 	else
-		e->by = e->task ? kernel_thread(hb_decode__comm(w, e->task), s) : HB_WAKE_OUTSIDE;
-	if (e->by != HB_WAKE_THREAD && e->by != HB_WAKE_OUTSIDE)
-		e->task = NULL;
+		e->by = task ? kernel_thread(hb_decode__comm(w, task), s) : HB_WAKE_OUTSIDE;
 }
 
 static bool by_irq(const struct hb_tl_sleep *s)
@@ -204,7 +184,6 @@ static void guess_sender(struct hb_wake *wk, u32 thread, const struct hb_tl_slee
 		return;
 	e->by = HB_WAKE_THREAD;
 	e->thread = peer;
-	e->task = hb_timeline__thread(wk->tl, peer)->task;
 	e->guessed = true;
 }
 
@@ -233,14 +212,13 @@ static int type_all(struct hb_wake *wk, u32 thread)
 	for (u32 i = 0; i < t->n && !err; i++) {
 		struct hb_edge *e = &t->edge[i];
 
-		e->at = s[i].at.end - s[i].ready;
 		e->thread = HB_NONE;
 		e->last = i;
 		type_edge(wk, thread, &s[i], e);
 		if (is_socket(&s[i]))
-			err = note_socket(wk, end_key(&s[i], false), thread);
+			err = note_socket(wk, end_key(wk->tl, &s[i], false), thread);
 		if (!err && is_socket(&s[i]) && e->by == HB_WAKE_THREAD && e->thread != HB_NONE)
-			err = note_socket(wk, end_key(&s[i], true), e->thread);
+			err = note_socket(wk, end_key(wk->tl, &s[i], true), e->thread);
 	}
 	return err;
 }
@@ -257,6 +235,20 @@ static void guess_all(struct hb_wake *wk, u32 thread)
 	}
 }
 
+static void note_woken(struct hb_wake *wk, u32 thread)
+{
+	u32 n;
+	const struct hb_tl_sleep *s = hb_timeline__sleeps(wk->tl, thread, &n);
+	const struct hb_edge *e = wk->thread[thread].edge;
+
+	for (u32 i = 0; i < n; i++) {
+		struct thread *by = e[i].thread == HB_NONE ? NULL : &wk->thread[e[i].thread];
+
+		if (by)
+			by->woke[by->n_woke++] = hb_sleep__woken(&s[i]);
+	}
+}
+
 static int collect_woken(struct hb_wake *wk)
 {
 	for (u32 i = 0; i < wk->n; i++) {
@@ -266,13 +258,7 @@ static int collect_woken(struct hb_wake *wk)
 		wk->thread[i].n_woke = 0;
 	}
 	for (u32 i = 0; i < wk->n; i++)
-		for (u32 k = 0; k < wk->thread[i].n; k++) {
-			const struct hb_edge *e = &wk->thread[i].edge[k];
-			struct thread *by = e->thread == HB_NONE ? NULL : &wk->thread[e->thread];
-
-			if (by)
-				by->woke[by->n_woke++] = e->at;
-		}
+		note_woken(wk, i);
 	for (u32 i = 0; i < wk->n; i++)
 		hb_order__values(wk->thread[i].woke, wk->thread[i].n_woke);
 	return 0;
@@ -301,6 +287,15 @@ static bool called_in(const struct hb_wake *wk, u32 thread, u64 begin, u64 end)
 	return i < n && c[i].at.begin < end;
 }
 
+/* The same as far as it is the same place, whatever else the calls were given. */
+static bool on_the_same(const struct hb_timeline *tl, const struct hb_tl_sleep *a,
+			const struct hb_tl_sleep *b)
+{
+	const struct hb_tl_place *x = hb_timeline__place(tl, a), *y = hb_timeline__place(tl, b);
+
+	return a->chankind == b->chankind && (x == y || (x->chan == y->chan && x->a0 == y->a0));
+}
+
 /* Woken, the condition false, asleep again: in the same call on the same thing, nobody woken, nothing called.
  */
 static bool is_false(const struct hb_wake *wk, u32 thread, const struct hb_tl_sleep *a,
@@ -308,11 +303,10 @@ static bool is_false(const struct hb_wake *wk, u32 thread, const struct hb_tl_sl
 {
 	u64 from = a->at.end, to = b->at.begin;
 
-	return a->sysno != HB_SYSNO_NONE && a->sysno == b->sysno && a->chankind == b->chankind &&
-	       a->chan == b->chan && a->a0 == b->a0 && a->chankind != HB_CHAN_TIMER &&
-	       a->state != HB_TSTATE_RUNNING && b->state != HB_TSTATE_RUNNING && to >= from &&
-	       to - from <= FALSE_GAP_NS && !woke_in(&wk->thread[thread], from, to) &&
-	       !called_in(wk, thread, from, to);
+	return a->sysno != HB_SYSNO_NONE && a->sysno == b->sysno && on_the_same(wk->tl, a, b) &&
+	       a->chankind != HB_CHAN_TIMER && a->state != HB_TSTATE_RUNNING &&
+	       b->state != HB_TSTATE_RUNNING && to >= from && to - from <= FALSE_GAP_NS &&
+	       !woke_in(&wk->thread[thread], from, to) && !called_in(wk, thread, from, to);
 }
 
 static void join_false(struct hb_wake *wk, u32 thread)
@@ -361,10 +355,10 @@ static bool is_message(const struct hb_tl_sleep *s)
 }
 
 /* An I/O thread sleeps on messages, and stands between a thread of its process and the other side. */
-static bool is_relay(const struct hb_wake *wk, u32 thread, const struct hb_edge *e, struct hint *h)
+static bool is_relay(const struct hb_wake *wk, u32 thread, const struct hb_edge *e, u64 woken, struct hint *h)
 {
 	const struct hb_timeline *tl = wk->tl;
-	u32 n, at = e->thread == HB_NONE ? HB_NONE : last_sleep(wk, e->thread, e->at, h);
+	u32 n, at = e->thread == HB_NONE ? HB_NONE : last_sleep(wk, e->thread, woken, h);
 	const struct hb_tl_sleep *s;
 	const struct hb_edge *in;
 	u32 pid;
@@ -375,19 +369,31 @@ static bool is_relay(const struct hb_wake *wk, u32 thread, const struct hb_edge 
 	in = &wk->thread[e->thread].edge[at];
 	pid = hb_timeline__thread(tl, e->thread)->pid;
 	return is_message(s) && in->by == HB_WAKE_THREAD && in->thread != HB_NONE && in->thread != thread &&
-	       e->at - in->at <= RELAY_NS &&
+	       woken - hb_sleep__woken(s) <= RELAY_NS &&
 	       (pid == hb_timeline__thread(tl, thread)->pid ||
 		pid == hb_timeline__thread(tl, in->thread)->pid) &&
-	       !called_in(wk, e->thread, s->at.end, e->at);
+	       !called_in(wk, e->thread, s->at.end, woken);
 }
 
 static void mark_relays(struct hb_wake *wk, u32 thread)
 {
 	struct thread *t = &wk->thread[thread];
+	const struct hb_tl_sleep *s = hb_timeline__sleeps(wk->tl, thread, &t->n);
 	struct hint h = {.thread = HB_NONE};
 
 	for (u32 i = 0; i < t->n; i++)
-		t->edge[i].relay = t->edge[i].by == HB_WAKE_THREAD && is_relay(wk, thread, &t->edge[i], &h);
+		t->edge[i].relay = t->edge[i].by == HB_WAKE_THREAD &&
+				   is_relay(wk, thread, &t->edge[i], hb_sleep__woken(&s[i]), &h);
+}
+
+/* Only false wake-ups are told by them. */
+static void drop_woken(struct hb_wake *wk)
+{
+	for (u32 i = 0; i < wk->n; i++) {
+		free(wk->thread[i].woke);
+		wk->thread[i].woke = NULL;
+		wk->thread[i].n_woke = 0;
+	}
 }
 
 struct hb_wake *hb_wake__build(const struct hb_timeline *tl, struct hb_error *e)
@@ -415,6 +421,7 @@ struct hb_wake *hb_wake__build(const struct hb_timeline *tl, struct hb_error *e)
 	}
 	for (u32 i = 0; i < wk->n; i++)
 		join_false(wk, i);
+	drop_woken(wk);
 	for (u32 i = 0; i < wk->n; i++)
 		mark_relays(wk, i);
 	return wk;
@@ -452,4 +459,17 @@ const struct hb_edge *hb_wake__edges(const struct hb_wake *wk, u32 thread, u32 *
 {
 	*n = wk->thread[thread].n;
 	return wk->thread[thread].edge;
+}
+
+const struct hb_task *hb_wake__task(const struct hb_wake *wk, u32 thread, u32 i)
+{
+	const struct hb_edge *e = &wk->thread[thread].edge[i];
+	u32 n;
+
+	if (e->guessed)
+		return hb_timeline__thread(wk->tl, e->thread)->task;
+	if (e->by != HB_WAKE_THREAD && e->by != HB_WAKE_OUTSIDE)
+		return NULL;
+	return hb_window__task_by_tid(hb_timeline__window(wk->tl),
+				      hb_timeline__sleeps(wk->tl, thread, &n)[i].waker);
 }

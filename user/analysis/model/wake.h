@@ -16,7 +16,7 @@
 enum hb_wake_by {
 	HB_WAKE_UNKNOWN,   /* no waking seen, or none that can be typed */
 	HB_WAKE_THREAD,	   /* a thread of this timeline */
-	HB_WAKE_OUTSIDE,   /* a thread that is not traced: edge.task says which */
+	HB_WAKE_OUTSIDE,   /* a thread that is not traced: hb_wake__task() says which */
 	HB_WAKE_TIMER,	   /* its own time-out or sleep ran out */
 	HB_WAKE_NET,	   /* data from another machine, or from a process that is not known */
 	HB_WAKE_DEVICE,	   /* an accelerator's driver */
@@ -28,10 +28,8 @@ enum hb_wake_by {
 };
 const char *hb_wake__by_name(enum hb_wake_by by); /* "thread", "outside", "timer", ... */
 
-struct hb_edge {		    /* one per sleep, at the same index as in hb_timeline__sleeps() */
-	u64 at;			    /* the waking: sleep.end - sleep.ready; begin of a preemption */
-	const struct hb_task *task; /* who woke it; NULL: no thread */
-	u32 thread;		    /* the same in this timeline; HB_NONE */
+struct hb_edge {      /* one per sleep, at the same index as in hb_timeline__sleeps() */
+	u32 thread;   /* who woke it, in this timeline; HB_NONE */
 	u32 last;     /* index of the sleep with which this wait ended: itself, or, after a false
 		       * wake-up, a later one */
 	u8 by;	      /* enum hb_wake_by */
@@ -51,10 +49,8 @@ const struct hb_timeline *hb_wake__timeline(const struct hb_wake *wk);
 /* The edges of a thread's sleeps; *n as in hb_timeline__sleeps(). */
 const struct hb_edge *hb_wake__edges(const struct hb_wake *wk, u32 thread, u32 *n);
 
-/* One number for what was slept on, equal at both ends of a socket and for all threads of a process that
- * sleep on one futex; 0 = no channel, or one that cannot be told apart (timers; futexes shared between
- * processes have one number per process; of shared memory without sleeps: queue.h). */
-u64 hb_wake__channel(const struct hb_timeline *tl, u32 thread, const struct hb_tl_sleep *s);
+/* Who woke a thread from its sleep number i; NULL: no thread. */
+const struct hb_task *hb_wake__task(const struct hb_wake *wk, u32 thread, u32 i);
 
 /* The thread at the other end of the socket that was slept on, as far as it ever slept there itself; HB_NONE.
  */

@@ -170,7 +170,7 @@ static int jump(struct walk *x, u32 at, const struct hb_tl_sleep *s, const struc
 
 	if (++x->jumps > JUMPS_MAX)
 		return charge(x, s->at.begin, HB_SEG_UNKNOWN, at, s->at.stack);
-	if (i != HB_NONE && w[i].at.end - w[i].ready > x->t) {
+	if (i != HB_NONE && hb_sleep__woken(&w[i]) > x->t) {
 		if (w[i].at.begin <= s->at.begin)
 			return charge(x, s->at.begin, HB_SEG_UNKNOWN, at, s->at.stack);
 		err = charge(x, w[i].at.begin, e->guessed ? HB_SEG_NET : HB_SEG_UNKNOWN, at, s->at.stack);
@@ -187,12 +187,13 @@ static int sleep_at(struct walk *x, u32 at)
 	u32 n;
 	const struct hb_edge *e = &hb_wake__edges(x->wk, x->thread, &n)[at];
 	const struct hb_tl_sleep *s = &hb_timeline__sleeps(x->tl, x->thread, &n)[at];
+	u64 woken = hb_sleep__woken(s);
 
 	if (e->by == HB_WAKE_PREEMPTED)
 		return charge(x, s->at.begin, HB_SEG_SCHED, at, s->at.stack);
-	if (x->t > e->at && s->ready)
-		return charge(x, e->at, HB_SEG_SCHED, at, s->at.stack);
-	if (x->t == e->at && e->by == HB_WAKE_THREAD && e->thread != HB_NONE && e->thread != x->thread)
+	if (x->t > woken && s->ready)
+		return charge(x, woken, HB_SEG_SCHED, at, s->at.stack);
+	if (x->t == woken && e->by == HB_WAKE_THREAD && e->thread != HB_NONE && e->thread != x->thread)
 		return jump(x, at, s, e);
 	return charge(x, s->at.begin, kind_of(e->by), at, s->at.stack);
 }

@@ -224,14 +224,15 @@ static int sleep_ends(struct replay *x, u32 thread, u32 at)
 	const struct hb_edge *e = &hb_wake__edges(x->p->wk, thread, &n)[at];
 	struct mapped *m = &x->thread[thread];
 	u64 from = later(s->at.begin, x->begin), less = saved(x, m, from, s->at.end);
+	u64 woken_at = hb_sleep__woken(s);
 	struct times is = map(x, thread, from), ends = is;
 
 	add(&ends, s->at.end - from - less);
-	if (!less && e->by == HB_WAKE_THREAD && e->thread != HB_NONE && e->at >= from) {
-		struct times woken = map(x, e->thread, e->at);
+	if (!less && e->by == HB_WAKE_THREAD && e->thread != HB_NONE && woken_at >= from) {
+		struct times woken = map(x, e->thread, woken_at);
 
 		for (u32 k = 0; k < ANCHORS; k++)
-			ends.by[k] = woken.by[k] <= is.by[k] && e->at > from
+			ends.by[k] = woken.by[k] <= is.by[k] && woken_at > from
 					 ? is.by[k]
 					 : later(woken.by[k], is.by[k]) + s->ready;
 	}

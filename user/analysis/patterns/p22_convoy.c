@@ -66,10 +66,10 @@ static u32 collect(const struct hb_scene *s, struct wait *out)
 			    e[i].thread == HB_NONE ||
 			    (gils && hb_timeline__at(s->tl, t, HB_TL_GIL, z[i].at.begin) != HB_NONE))
 				continue;
-			out[to++] = (struct wait){.chan = z[i].chan,
+			out[to++] = (struct wait){.chan = hb_timeline__place(s->tl, &z[i])->chan,
 						  .begin = z[i].at.begin,
 						  .end = z[i].at.end,
-						  .woken = e[i].at,
+						  .woken = hb_sleep__woken(&z[i]),
 						  .pid = hb_timeline__thread(s->tl, t)->pid,
 						  .thread = t,
 						  .waker = e[i].thread};

@@ -116,17 +116,16 @@ static int sum_up(const struct hb_scene *s, u32 t, struct pool *p)
 /* From the wake-up to the next sleep: the way to the CPU and the bit of work. */
 static int add_cases(struct hb_draft *d, const struct hb_scene *s, u32 t)
 {
-	u32 n, edges;
+	u32 n;
 	const struct hb_tl_sleep *z = hb_timeline__sleeps(s->tl, t, &n);
-	const struct hb_edge *e = hb_wake__edges(s->wk, t, &edges);
 	int err = 0;
 
 	for (u32 i = 0; i + 1 < n && !err; i++) {
-		struct hb_case c = {.begin = e[i].at,
+		struct hb_case c = {.begin = hb_sleep__woken(&z[i]),
 				    .end = z[i + 1].at.begin,
 				    .thread = t,
 				    .stack = z[i].at.stack,
-				    .waker = e[i].task};
+				    .waker = hb_wake__task(s->wk, t, i)};
 
 		if (parks(s, t, &z[i]) && c.end > c.begin)
 			err = hb_draft__add(d, &c);
@@ -149,7 +148,7 @@ static int add_waits(struct hb_draft *d, const struct hb_look *l, u32 t, const u
 				    .end = z[i].at.end,
 				    .thread = t,
 				    .stack = z[i].at.stack,
-				    .waker = e[i].task};
+				    .waker = hb_wake__task(l->s->wk, t, i)};
 
 		if (!parks(l->s, t, &z[i]) || e[i].thread == HB_NONE || of[e[i].thread] != number)
 			continue;

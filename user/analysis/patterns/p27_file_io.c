@@ -83,17 +83,26 @@ static int one(const struct hb_scene *s, u32 t, const struct hb_span *at, unsign
 
 static bool waits_for_file(const struct hb_scene *s, u32 pid, const struct hb_tl_sleep *z)
 {
+	const struct hb_tl_place *p = hb_timeline__place(s->tl, z);
+
 	return z->state != HB_TSTATE_RUNNING && z->sysno != HB_SYSNO_NONE &&
-	       is_io(s, pid, z->sysno, z->a0, z->chan,
+	       is_io(s, pid, z->sysno, p->a0, p->chan,
 		     z->chankind == HB_CHAN_FILE || z->state == HB_TSTATE_DISK);
+}
+
+static bool same_call(const struct hb_scene *s, const struct hb_tl_sleep *a, const struct hb_tl_sleep *b)
+{
+	const struct hb_tl_place *x = hb_timeline__place(s->tl, a), *y = hb_timeline__place(s->tl, b);
+
+	return a->sysno == b->sysno && x->a0 == y->a0 && x->a1 == y->a1 &&
+	       b->at.begin - a->at.end < SAME_CALL;
 }
 
 /* One call sleeps several times, and may lose its CPU in between: the last of its sleeps. Two are of one call
  * when they have its arguments and nothing else of the thread lies between. */
 static u32 end_of_call(const struct hb_scene *s, u32 t, const struct hb_tl_sleep *z, u32 n, u32 i)
 {
-	while (i + 1 < n && z[i + 1].sysno == z[i].sysno && z[i + 1].a0 == z[i].a0 &&
-	       z[i + 1].a1 == z[i].a1 && z[i + 1].at.begin - z[i].at.end < SAME_CALL &&
+	while (i + 1 < n && same_call(s, &z[i], &z[i + 1]) &&
 	       hb_timeline__from(s->tl, t, HB_TL_CALL, z[i].at.end) ==
 		   hb_timeline__from(s->tl, t, HB_TL_CALL, z[i + 1].at.begin))
 		i++;
@@ -119,7 +128,8 @@ static int each(const struct hb_scene *s, u32 t, struct sums *sum, struct hb_dra
 			continue;
 		last = end_of_call(s, t, z, n, i);
 		at.end = z[last].at.end;
-		err = one(s, t, &at, z[i].sysno, z[i].a0, z[i].chan, sum, d);
+		err = one(s, t, &at, z[i].sysno, hb_timeline__place(s->tl, &z[i])->a0,
+			  hb_timeline__place(s->tl, &z[i])->chan, sum, d);
 		i = last;
 	}
 	return err;

@@ -26,11 +26,12 @@ static struct poke *pokes_of(const struct hb_scene *s, u32 thread, u32 *count)
 	*count = 0;
 	for (u32 t = 0; t < hb_timeline__threads(s->tl) && v; t++) {
 		const struct hb_edge *e = hb_wake__edges(s->wk, t, &n);
+		const struct hb_tl_sleep *z = hb_timeline__sleeps(s->tl, t, &n);
 
 		for (u32 i = 0; i < n; i++)
 			if (e[i].thread == thread && t != thread)
-				v[(*count)++] =
-				    (struct poke){.at = e[i].at, .pid = hb_timeline__thread(s->tl, t)->pid};
+				v[(*count)++] = (struct poke){.at = hb_sleep__woken(&z[i]),
+							      .pid = hb_timeline__thread(s->tl, t)->pid};
 	}
 	if (v)
 		qsort(v, *count, sizeof(*v), cmp_poke);
@@ -152,20 +153,20 @@ static bool examine(const struct hb_scene *s, u32 thread, u32 i, struct pokes *p
 	const struct hb_tl_sleep *z = hb_timeline__sleeps(s->tl, thread, &n);
 	const struct hb_edge *e = hb_wake__edges(s->wk, thread, &n);
 	u32 last = e[i].last < n ? e[i].last : i;
-	const struct hb_edge *by = &e[last];
+	const struct hb_task *by = is_message(&z[i]) ? hb_wake__task(s->wk, thread, last) : NULL;
 
-	if (!is_message(&z[i]) || !by->task || by->task->pid == pid ||
-	    hb_scene__ancestor(s, by->task->pid, pid) || dispatches(s, by->task->pid))
+	if (!by || by->pid == pid || hb_scene__ancestor(s, by->pid, pid) || dispatches(s, by->pid))
 		return false;
 	*r = (struct hb_rpc){.begin = z[i].at.begin,
 			     .end = z[last].at.end,
 			     .thread = thread,
 			     .stack = z[i].at.stack,
-			     .server_pid = by->task->pid,
-			     .server = by->task};
-	r->seen = asked_before(s, thread, p, by->task->pid, last_wait_end(s, thread, z, i), by->at);
+			     .server_pid = by->pid,
+			     .server = by};
+	r->seen =
+	    asked_before(s, thread, p, by->pid, last_wait_end(s, thread, z, i), hb_sleep__woken(&z[last]));
 	r->next = next_work(s, r->end);
-	return r->seen || (!by->task->target && is_one_peer(&z[last]));
+	return r->seen || (!by->target && is_one_peer(&z[last]));
 }
 
 /* A call under way when the window begins or ends has one half only: it is one when it waits where others
