@@ -48,7 +48,7 @@ struct hb_tl_sleep { /* off the CPU */
 	u32 ran;   /* tid of who had the CPU while it was runnable; 0 not known */
 	u16 sysno;
 	u16 state : 4, wctx : 4, chankind : 4; /* 15: a word that this program does not know */
-	u16 flags : 4;			       /* enum hb_offcpuflag */
+	u16 flags : 4;			       /* HB_OFFCPU_* */
 };
 
 /* What a thread slept on, and with which arguments of its call: threads sleep in few places, many times. */
