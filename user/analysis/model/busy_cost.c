@@ -101,7 +101,7 @@ u32 hb_costs__key(struct hb_costs *c, const struct hb_tl_call *call)
 	if (by_size)
 		k = hb_hash64(k ^ log2_of(call->bytes));
 	else
-		k = hb_hash64(hb_hash64(k ^ call->handle) ^ ((u64)call->gx << 32 | call->gy)) ^ call->gz;
+		k = hb_hash64(k ^ call->handle);
 	at = hb_map__slot(c->keys, k, &fresh);
 	if (at && fresh)
 		*at = new_key(c);

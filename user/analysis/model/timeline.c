@@ -80,6 +80,12 @@ static u8 copy_of(const struct probe *p, u8 kind)
 	return kind >= 1 && kind <= 3 ? of_kind[kind] : p->copy;
 }
 
+/* What is launched, and how large. */
+static u64 work_of(const struct hb_rec_accel *r)
+{
+	return hb_hash64(hb_hash64(r->handle) ^ ((u64)r->gx << 32 | r->gy)) ^ r->gz;
+}
+
 static void fill_call(struct hb_timeline *tl, const struct hb_record *rec, void *to)
 {
 	const struct hb_rec_accel *r = rec->data;
@@ -88,17 +94,11 @@ static void fill_call(struct hb_timeline *tl, const struct hb_record *rec, void 
 	*(struct hb_tl_call *)to = (struct hb_tl_call){
 	    .at.stack = r->stack,
 	    .stream = r->stream,
-	    .handle = r->handle,
+	    .handle = p->op == HB_OP_LAUNCH || p->op == HB_OP_GRAPH ? work_of(r) : r->handle,
 	    .bytes = r->bytes,
 	    .correlation = r->correlation,
 	    .probe = r->probe,
 	    .ret = r->ret,
-	    .gx = r->gx,
-	    .gy = r->gy,
-	    .gz = r->gz,
-	    .bx = r->bx,
-	    .by = r->by,
-	    .bz = r->bz,
 	    .op = p->op,
 	    .flags = r->flags,
 	    .kind = r->kind,

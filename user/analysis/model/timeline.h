@@ -26,18 +26,17 @@ struct hb_span {
 
 struct hb_tl_call { /* accelerator call */
 	struct hb_span at;
-	u64 stream, handle, bytes; /* bytes: of a collective elements */
-	u64 correlation;	   /* as in device records; 0 = not known */
+	u64 stream, bytes; /* bytes: of a collective elements */
+	u64 handle;	   /* of a launch: a number for each function (or graph) and grid */
+	u64 correlation;   /* as in device records; 0 = not known */
 	u32 probe;
-	s32 ret; /* with HB_AFLAG_RET in flags */
-	u32 gx, gy, gz;
-	u16 bx, by, bz;
+	s32 ret;   /* with HB_AFLAG_RET in flags */
 	u8 op;	   /* enum hb_op */
 	u8 flags;  /* enum hb_aflag; without TIMED and begin == end: only the entry was seen */
 	u8 kind;   /* as the API numbers it */
 	u8 copy;   /* enum hb_copy: direction, from kind or the function's name */
 	u8 waited; /* see hb_call__waited() */
-	u8 pad;
+	u8 pad[3];
 };
 
 struct hb_tl_sleep { /* off the CPU */

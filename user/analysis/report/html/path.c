@@ -47,7 +47,8 @@ const char *hb_page__longest_name(const struct hb_page *p, u32 link, char *buf, 
 	u32 event = x->owner == HB_NONE ? x->to / 2 : x->owner;
 	char name[400];
 
-	snprintf(buf, size, "%s: %s", hb_cp_part__name(hb_link__part(x, x->owner == HB_NONE ? NULL : &e[x->owner])),
+	snprintf(buf, size, "%s: %s",
+		 hb_cp_part__name(hb_link__part(x, x->owner == HB_NONE ? NULL : &e[x->owner])),
 		 hb_demangle(hb_longest__name(p->in->longest, event), name, sizeof(name)));
 	return buf;
 }
