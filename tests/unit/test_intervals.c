@@ -126,10 +126,36 @@ static void edges(void **state)
 	hb_ivs__free(&s);
 }
 
+/* What comes in order is joined at once, and takes no more room than was asked for. */
+static void in_order(void **state)
+{
+	struct hb_ivs a = {0}, b = {0};
+
+	hb_ivs__reserve(&a, 200);
+	assert_int_equal(a.cap, 200);
+	for (uint64_t i = 0; i < 100; i++) {
+		uint64_t begin = i * 10, end = begin + next(25);
+
+		hb_ivs__append(&a, begin, end);
+		hb_ivs__add(&b, begin, end);
+	}
+	hb_ivs__join(&b);
+	assert_int_equal(a.n, b.n);
+	assert_memory_equal(a.v, b.v, a.n * sizeof(*a.v));
+	assert_int_equal(a.cap, 200);
+	hb_ivs__fit(&a);
+	assert_int_equal(a.cap, a.n);
+	hb_ivs__append(&a, 2000, 2001);
+	assert_int_equal(a.v[a.n - 1].begin, 2000);
+	assert_false(a.oom || b.oom);
+	hb_ivs__free(&a);
+	hb_ivs__free(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {cmocka_unit_test(as_ticks), cmocka_unit_test(backwards),
-					   cmocka_unit_test(edges)};
+					   cmocka_unit_test(edges), cmocka_unit_test(in_order)};
 
 	return cmocka_run_group_tests_name("intervals", tests, NULL, NULL);
 }

@@ -22,22 +22,50 @@ void hb_ivs__free(struct hb_ivs *s)
 	memset(s, 0, sizeof(*s));
 }
 
+static void resize(struct hb_ivs *s, size_t cap)
+{
+	struct hb_iv *v = reallocarray(s->v, cap, sizeof(*v));
+
+	if (!v) {
+		s->oom = true;
+		return;
+	}
+	s->v = v;
+	s->cap = cap;
+}
+
+void hb_ivs__reserve(struct hb_ivs *s, size_t n)
+{
+	if (n > s->cap)
+		resize(s, n);
+}
+
+void hb_ivs__fit(struct hb_ivs *s)
+{
+	if (s->n && s->n < s->cap)
+		resize(s, s->n);
+}
+
 void hb_ivs__add(struct hb_ivs *s, uint64_t begin, uint64_t end)
 {
 	if (begin >= end || s->oom)
 		return;
-	if (s->n == s->cap) {
-		size_t cap = !s->cap ? 16 : s->cap < 65536 ? s->cap * 2 : s->cap * 4;
-		struct hb_iv *v = realloc(s->v, cap * sizeof(*v));
+	if (s->n == s->cap)
+		resize(s, !s->cap ? 16 : s->cap < 65536 ? s->cap * 2 : s->cap * 4);
+	if (!s->oom)
+		s->v[s->n++] = (struct hb_iv){.begin = begin, .end = end};
+}
 
-		if (!v) {
-			s->oom = true;
-			return;
-		}
-		s->v = v;
-		s->cap = cap;
-	}
-	s->v[s->n++] = (struct hb_iv){.begin = begin, .end = end};
+void hb_ivs__append(struct hb_ivs *s, uint64_t begin, uint64_t end)
+{
+	struct hb_iv *last = s->n ? &s->v[s->n - 1] : NULL;
+
+	if (begin >= end)
+		return;
+	if (last && begin <= last->end)
+		last->end = most(last->end, end);
+	else
+		hb_ivs__add(s, begin, end);
 }
 
 static int cmp_begin(const void *a, const void *b)

@@ -27,6 +27,12 @@ void hb_ivs__free(struct hb_ivs *s); /* also resets to empty */
 
 /* Adds an interval; an empty or backward one is ignored. */
 void hb_ivs__add(struct hb_ivs *s, uint64_t begin, uint64_t end);
+/* The same of one that begins no earlier than the last one did: what is added so to an empty set is joined.
+ */
+void hb_ivs__append(struct hb_ivs *s, uint64_t begin, uint64_t end);
+/* Room for n intervals in all; and none for more than there are. */
+void hb_ivs__reserve(struct hb_ivs *s, size_t n);
+void hb_ivs__fit(struct hb_ivs *s);
 /* Sorts and merges. Needed before all of the following. */
 void hb_ivs__join(struct hb_ivs *s);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "analysis/patterns/exposure.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 struct hb_exposure {
@@ -10,31 +11,11 @@ struct hb_exposure {
 
 static const struct hb_sets nothing;
 
-/* The same times, to look at. */
-static void show_sure(struct hb_sets *s)
-{
-	s->likely = s->maybe = s->sure;
-}
-
-void hb_sets__join(struct hb_sets *s)
-{
-	hb_ivs__join(&s->sure);
-	if (s->exact) {
-		show_sure(s);
-		return;
-	}
-	hb_ivs__join(&s->likely);
-	hb_ivs__join(&s->maybe);
-}
-
 void hb_sets__free(struct hb_sets *s)
 {
 	hb_ivs__free(&s->sure);
-	if (!s->exact) {
-		hb_ivs__free(&s->likely);
-		hb_ivs__free(&s->maybe);
-	}
-	*s = (struct hb_sets){0};
+	hb_ivs__free(&s->likely);
+	hb_ivs__free(&s->maybe);
 }
 
 bool hb_sets__oom(const struct hb_sets *s)
@@ -42,12 +23,27 @@ bool hb_sets__oom(const struct hb_sets *s)
 	return s->sure.oom || s->likely.oom || s->maybe.oom;
 }
 
-static bool all_known(const struct hb_busy_span *b, u32 n)
+u64 hb_sets__likely(const struct hb_sets *s, u64 begin, u64 end)
 {
-	for (u32 i = 0; i < n; i++)
-		if (hb_busy_span__state(&b[i]) == HB_BUSY_UNKNOWN)
-			return false;
-	return true;
+	u64 ns = hb_ivs__within(&s->sure, begin, end);
+
+	return s->likely.n ? ns + hb_ivs__within(&s->likely, begin, end) : ns;
+}
+
+static void add_all(const struct hb_ivs *from, struct hb_ivs *to)
+{
+	hb_ivs__reserve(to, to->n + from->n);
+	for (size_t i = 0; i < from->n; i++)
+		hb_ivs__add(to, from->v[i].begin, from->v[i].end);
+	to->oom |= from->oom;
+}
+
+int hb_sets__all_likely(const struct hb_sets *s, struct hb_ivs *out)
+{
+	add_all(&s->sure, out);
+	add_all(&s->likely, out);
+	hb_ivs__join(out);
+	return out->oom ? -ENOMEM : 0;
 }
 
 /* What is known of a process's device, as sets. */
@@ -55,46 +51,28 @@ static void idle_of(const struct hb_scene *s, u32 pid, struct hb_sets *out)
 {
 	u32 n;
 	const struct hb_busy_span *b = hb_busy__spans(s->busy, pid, &n);
+	size_t sure = 0;
 
-	out->exact = all_known(b, n);
+	for (u32 i = 0; i < n; i++)
+		sure += hb_busy_span__state(&b[i]) == HB_BUSY_IDLE;
+	hb_ivs__reserve(&out->sure, sure);
 	for (u32 i = 0; i < n; i++) {
-		if (hb_busy_span__state(&b[i]) == HB_BUSY_BUSY)
-			continue;
-		if (hb_busy_span__state(&b[i]) == HB_BUSY_IDLE)
-			hb_ivs__add(&out->sure, b[i].begin, hb_busy_span__end(&b[i]));
-		if (out->exact)
-			continue;
-		hb_ivs__add(&out->maybe, b[i].begin, hb_busy_span__end(&b[i]));
-		if (hb_busy_span__likely(&b[i]) == HB_BUSY_IDLE)
-			hb_ivs__add(&out->likely, b[i].begin, hb_busy_span__end(&b[i]));
+		struct hb_ivs *to = hb_busy_span__state(&b[i]) == HB_BUSY_IDLE	  ? &out->sure
+				    : hb_busy_span__state(&b[i]) == HB_BUSY_BUSY  ? NULL
+				    : hb_busy_span__likely(&b[i]) == HB_BUSY_IDLE ? &out->likely
+										  : &out->maybe;
+
+		if (to)
+			hb_ivs__append(to, b[i].begin, hb_busy_span__end(&b[i]));
 	}
-	hb_sets__join(out);
-}
-
-static void add_all(const struct hb_ivs *from, struct hb_ivs *to)
-{
-	for (size_t i = 0; i < from->n; i++)
-		hb_ivs__add(to, from->v[i].begin, from->v[i].end);
-	to->oom |= from->oom;
-}
-
-/* More will come that differs. */
-static void part(struct hb_sets *s)
-{
-	struct hb_ivs sure = s->sure;
-
-	if (!s->exact)
-		return;
-	s->exact = false;
-	s->likely = s->maybe = (struct hb_ivs){0};
-	add_all(&sure, &s->likely);
-	add_all(&sure, &s->maybe);
 }
 
 static void take_off(struct hb_ivs *s, const struct hb_ivs *off)
 {
 	struct hb_ivs left = {.oom = s->oom};
 
+	if (!s->n || !off->n)
+		return;
 	hb_ivs__minus(s, off, &left);
 	hb_ivs__free(s);
 	*s = left;
@@ -108,12 +86,28 @@ static void leave_out(const struct hb_scene *s, u32 pid, struct hb_sets *idle)
 
 	hb_path__outside(s->path, pid, &outside);
 	if (outside.n) {
-		part(idle);
+		hb_ivs__and(&idle->sure, &outside, &idle->maybe);
+		hb_ivs__and(&idle->likely, &outside, &idle->maybe);
+		hb_ivs__join(&idle->maybe);
 		take_off(&idle->sure, &outside);
 		take_off(&idle->likely, &outside);
 	}
 	idle->sure.oom |= outside.oom;
 	hb_ivs__free(&outside);
+}
+
+/* What several processes tell of one thread, without overlap. */
+static void tidy(struct hb_sets *s)
+{
+	hb_ivs__join(&s->sure);
+	hb_ivs__join(&s->likely);
+	hb_ivs__join(&s->maybe);
+	take_off(&s->likely, &s->sure);
+	take_off(&s->maybe, &s->sure);
+	take_off(&s->maybe, &s->likely);
+	hb_ivs__fit(&s->sure);
+	hb_ivs__fit(&s->likely);
+	hb_ivs__fit(&s->maybe);
 }
 
 /* Threads in whose sleeps the path is: it left each of them for its waker. */
@@ -155,10 +149,11 @@ static void add_idle(struct hb_exposure *x, u32 thread, const struct hb_sets *ow
 
 	if (!t || t == own)
 		return;
-	part(t);
 	hb_ivs__cut(&idle->sure, g->begin, g->end, &t->sure);
-	hb_ivs__cut(&idle->likely, g->begin, g->end, &t->likely);
-	hb_ivs__cut(&idle->maybe, g->begin, g->end, &t->maybe);
+	if (idle->likely.n)
+		hb_ivs__cut(&idle->likely, g->begin, g->end, &t->likely);
+	if (idle->maybe.n)
+		hb_ivs__cut(&idle->maybe, g->begin, g->end, &t->maybe);
 }
 
 /* Its dispatch thread answers for all idle time; the others for what of it they lie on the path in, or sleep
@@ -178,13 +173,12 @@ static void blame(struct hb_exposure *x, const struct hb_scene *s, const struct 
 		for (u32 k = 0; k < w.n; k++)
 			add_idle(x, w.v[k].thread, own, &idle, &g[i]);
 	}
-	if (own && !own->maybe.n) {
+	if (own && !hb_sets__any(own)) {
 		hb_sets__free(own);
 		*own = idle;
 		return;
 	}
 	if (own) {
-		part(own);
 		add_all(&idle.sure, &own->sure);
 		add_all(&idle.likely, &own->likely);
 		add_all(&idle.maybe, &own->maybe);
@@ -208,7 +202,7 @@ struct hb_exposure *hb_exposure__new(const struct hb_scene *s)
 	for (u32 i = 0; i < hb_steps__series(s->steps); i++)
 		blame(x, s, hb_steps__at(s->steps, i));
 	for (u32 i = 0; i < x->n; i++) {
-		hb_sets__join(&x->thread[i]);
+		tidy(&x->thread[i]);
 		oom |= hb_sets__oom(&x->thread[i]);
 	}
 	if (!oom)

@@ -10,7 +10,6 @@ struct hb_exposure *hb_exposure__new(const struct hb_scene *s);
 void hb_exposure__free(struct hb_exposure *x);
 const struct hb_sets *hb_exposure__of(const struct hb_exposure *x, u32 thread);
 
-void hb_sets__join(struct hb_sets *s);
 void hb_sets__free(struct hb_sets *s);
 bool hb_sets__oom(const struct hb_sets *s);
 

@@ -58,7 +58,8 @@ void hb_findings__add_un(struct hb_findings *f, const struct hb_not_checked *u)
 static void draft_free(struct hb_draft *d)
 {
 	hb_sets__free(&d->idle);
-	hb_sets__free(&d->sampled);
+	hb_ivs__free(&d->exposed);
+	hb_ivs__free(&d->sampled);
 	hb_ivs__free(&d->spans);
 	hb_ivs__free(&d->device);
 	hb_hist__free(&d->len);
@@ -74,6 +75,7 @@ void hb_findings__free(struct hb_findings *f)
 		draft_free(f->draft[i]);
 	free(f->draft);
 	free(f->out);
+	free(f->low);
 	free(f->un);
 	free(f);
 }
@@ -110,17 +112,50 @@ static u64 cost(const struct hb_finding *f)
 	return c > f->device_ns ? c : f->device_ns;
 }
 
+/* Known, likely and possible idle time, each with the ones before. */
+static void sum_idle(struct hb_draft *d)
+{
+	struct hb_finding *f = &d->f;
+
+	hb_ivs__join(&d->idle.sure);
+	f->exposed_min = hb_ivs__length(&d->idle.sure) + d->weight_sure;
+	for (size_t i = 0; i < d->idle.likely.n; i++)
+		hb_ivs__add(&d->idle.sure, d->idle.likely.v[i].begin, d->idle.likely.v[i].end);
+	d->exposed = d->idle.sure;
+	d->idle.sure = (struct hb_ivs){0};
+	hb_ivs__join(&d->exposed);
+	f->exposed_likely = hb_ivs__length(&d->exposed);
+	hb_ivs__join(&d->idle.maybe);
+	f->exposed_max = f->exposed_likely + hb_ivs__length(&d->idle.maybe) -
+			 hb_ivs__common(&d->exposed, &d->idle.maybe) + d->weight_maybe;
+	f->exposed_likely += d->weight_likely;
+	d->oom |= d->exposed.oom || hb_sets__oom(&d->idle);
+	hb_sets__free(&d->idle);
+}
+
+/* Its lists do not grow any more. */
+static void fit(struct hb_draft *d)
+{
+	struct hb_shrink *cut = d->n_cut && d->cut ? realloc(d->cut, d->n_cut * sizeof(*cut)) : NULL;
+
+	hb_ivs__fit(&d->exposed);
+	hb_ivs__fit(&d->sampled);
+	hb_ivs__fit(&d->spans);
+	hb_ivs__fit(&d->device);
+	if (!cut)
+		return;
+	d->cut = cut;
+	d->cap_cut = d->n_cut;
+}
+
 static void sum_up(struct hb_draft *d)
 {
 	struct hb_finding *f = &d->f;
 
-	hb_sets__join(&d->idle);
-	hb_sets__join(&d->sampled);
+	sum_idle(d);
+	hb_ivs__join(&d->sampled);
 	hb_ivs__join(&d->spans);
 	hb_ivs__join(&d->device);
-	f->exposed_min = hb_ivs__length(&d->idle.sure) + d->weight_sure;
-	f->exposed_likely = hb_ivs__length(&d->idle.likely) + d->weight_likely;
-	f->exposed_max = hb_ivs__length(&d->idle.maybe) + d->weight_maybe;
 	f->delay_ns = hb_ivs__length(&d->spans);
 	f->total_ns = d->len.total;
 	f->p50_ns = hb_hist__quantile(&d->len, 0.5);
@@ -130,8 +165,8 @@ static void sum_up(struct hb_draft *d)
 	f->gain_bound_ns = f->exposed_max > f->device_ns ? f->exposed_max : f->device_ns;
 	if (f->delay_ns > f->gain_bound_ns)
 		f->gain_bound_ns = f->delay_ns;
-	f->exposed = d->samples ? &d->sampled.likely : &d->idle.likely;
-	d->oom |= hb_sets__oom(&d->idle) || hb_sets__oom(&d->sampled) || d->spans.oom || d->device.oom;
+	f->exposed = d->samples ? &d->sampled : &d->exposed;
+	d->oom |= d->sampled.oom || d->spans.oom || d->device.oom;
 }
 
 /* Who waited for whom in the worst one. */
@@ -223,7 +258,7 @@ static u64 median_step(struct hb_draft *d, u64 least)
 
 	if (!s && hb_steps__series(d->s->steps))
 		s = hb_steps__at(d->s->steps, 0);
-	if (!s || s->n < least || !s->n || !d->idle.likely.n)
+	if (!s || s->n < least || !s->n || !d->exposed.n)
 		return 0;
 	v = calloc(s->n, sizeof(*v));
 	if (!v) {
@@ -231,7 +266,7 @@ static u64 median_step(struct hb_draft *d, u64 least)
 		return 0;
 	}
 	for (u32 i = 0; i < s->n; i++)
-		v[i] = hb_ivs__within(&d->idle.likely, s->step[i].begin, s->step[i].end);
+		v[i] = hb_ivs__within(&d->exposed, s->step[i].begin, s->step[i].end);
 	hb_order__values(v, s->n);
 	share = hb_share(v[(s->n - 1) / 2], s->p50);
 	free(v);
@@ -288,41 +323,42 @@ static void below_gate(struct hb_findings *f, const struct hb_draft *d, const st
 
 	snprintf(r.what, sizeof(r.what), "it occurs (%llu times), but costs less than the gate",
 		 (unsigned long long)d->f.count);
-	hb_findings__add_out(f, &r);
+	if (!grow((void **)&f->low, f->n_low, sizeof(r)))
+		f->oom = true;
+	else
+		f->low[f->n_low++] = r;
 }
 
 /* Of a pattern with several subjects only those above the gate are found; without any it is ruled out once,
  * by the dearest. */
-static void gate(struct hb_findings *f, const struct hb_thresholds *t)
+void hb_findings__gate(struct hb_findings *f, u32 first, const struct hb_thresholds *t)
 {
-	u32 to = 0;
+	struct hb_draft *best = NULL;
+	u32 to = first;
 
-	for (u32 i = 0; i < f->n;) {
-		const struct hb_pattern *p = f->draft[i]->f.pattern;
-		struct hb_draft *best = NULL;
-		u32 kept = to;
+	for (u32 i = first; i < f->n; i++) {
+		struct hb_draft *d = f->draft[i];
 
-		for (; i < f->n && f->draft[i]->f.pattern == p; i++) {
-			struct hb_draft *d = f->draft[i];
-
-			if (passes(d, t)) {
-				f->draft[to++] = d;
-				continue;
-			}
-			f->oom |= d->oom;
-			if (best && cost(&best->f) >= cost(&d->f)) {
-				draft_free(d);
-				continue;
-			}
-			if (best)
-				draft_free(best);
-			best = d;
+		sum_up(d);
+		judge(d, t);
+		if (passes(d, t)) {
+			fit(d);
+			f->draft[to++] = d;
+			continue;
 		}
-		if (best && kept == to)
-			below_gate(f, best, t);
+		f->oom |= d->oom;
+		if (best && cost(&best->f) >= cost(&d->f)) {
+			draft_free(d);
+			continue;
+		}
 		if (best)
 			draft_free(best);
+		best = d;
 	}
+	if (best && to == first)
+		below_gate(f, best, t);
+	if (best)
+		draft_free(best);
 	f->n = to;
 }
 
@@ -440,11 +476,8 @@ static int cmp_findings(const void *a, const void *b)
 
 void hb_findings__finish(struct hb_findings *f, const struct hb_scene *s, const struct hb_thresholds *t)
 {
-	for (u32 i = 0; i < f->n; i++) {
-		sum_up(f->draft[i]);
-		judge(f->draft[i], t);
-	}
-	gate(f, t);
+	for (u32 i = 0; i < f->n_low; i++)
+		hb_findings__add_out(f, &f->low[i]);
 	link_causes(f, t);
 	if (f->n)
 		qsort(f->draft, f->n, sizeof(*f->draft), cmp_findings);

@@ -12,10 +12,11 @@
 struct hb_draft {
 	struct hb_finding f; /* first: handed out as it is */
 	const struct hb_scene *s;
-	struct hb_sets idle;	/* exposed, joined at the end */
-	struct hb_ivs spans;	/* of occurrences that delay */
-	struct hb_ivs device;	/* of those that cost device time, where causes are asked for */
-	struct hb_sets sampled; /* idle time around the samples that fell into it */
+	struct hb_sets idle;   /* exposed; may overlap, until they are summed up */
+	struct hb_ivs exposed; /* after that: what is known and likely */
+	struct hb_ivs spans;   /* of occurrences that delay */
+	struct hb_ivs device;  /* of those that cost device time, where causes are asked for */
+	struct hb_ivs sampled; /* idle time around the samples that fell into it */
 	u64 weight_sure, weight_likely, weight_maybe; /* of samples */
 	u64 samples;
 	u64 worst_delay;
@@ -33,6 +34,8 @@ struct hb_findings {
 	u32 n;
 	struct hb_ruled_out *out;
 	u32 n_out;
+	struct hb_ruled_out *low; /* those below the gate: they come last */
+	u32 n_low;
 	struct hb_not_checked *un;
 	u32 n_un;
 	bool oom;
@@ -43,7 +46,9 @@ struct hb_draft *hb_findings__draft(struct hb_findings *f);
 void hb_findings__add_out(struct hb_findings *f, const struct hb_ruled_out *r);
 void hb_findings__add_un(struct hb_findings *f, const struct hb_not_checked *u);
 
-/* After the last pattern: sums, the gate, causes and effects, order. */
+/* After each pattern, for its drafts, from number `first` on: sums, the gate. */
+void hb_findings__gate(struct hb_findings *f, u32 first, const struct hb_thresholds *t);
+/* After the last one: causes and effects, order. */
 void hb_findings__finish(struct hb_findings *f, const struct hb_scene *s, const struct hb_thresholds *t);
 
 #endif

@@ -244,6 +244,13 @@ static void keep_cut(struct hb_draft *d, const struct hb_case *c)
 {
 	if (c->thread == HB_NONE || c->end <= c->begin || d->n_cut == HB_MAX_CUTS)
 		return;
+	if (d->n_cut == HB_MAX_CUTS - 1) { /* too many: see replay() */
+		d->n_cut++;
+		free(d->cut);
+		d->cut = NULL;
+		d->cap_cut = 0;
+		return;
+	}
 	if (d->n_cut == d->cap_cut) {
 		u32 cap = d->cap_cut ? d->cap_cut * 2 : 64;
 		struct hb_shrink *x = realloc(d->cut, cap * sizeof(*x));
@@ -264,16 +271,19 @@ static int add_sample(struct hb_draft *d, const struct hb_case *c, const struct 
 {
 	struct hb_instance x = {0};
 	u64 t = c->begin, from_t = t > c->weight / 2 ? t - c->weight / 2 : 0, to_t = t + c->weight / 2;
+	bool sure = hb_ivs__within(&from->sure, t, t + 1), likely = hb_sets__likely(from, t, t + 1);
 
 	d->samples++;
-	x.exposed_min = !c->unsure && hb_ivs__within(&from->sure, t, t + 1) ? c->weight : 0;
-	x.exposed_likely = hb_ivs__within(&from->likely, t, t + 1) ? c->weight : 0;
-	x.exposed_max = hb_ivs__within(&from->maybe, t, t + 1) ? c->weight : 0;
+	x.exposed_min = !c->unsure && sure ? c->weight : 0;
+	x.exposed_likely = likely ? c->weight : 0;
+	x.exposed_max = likely || hb_ivs__within(&from->maybe, t, t + 1) ? c->weight : 0;
 	d->weight_sure += x.exposed_min;
 	d->weight_likely += x.exposed_likely;
 	d->weight_maybe += x.exposed_max;
-	if (x.exposed_likely)
-		hb_ivs__cut(&from->likely, from_t, to_t, &d->sampled.likely);
+	if (x.exposed_likely) {
+		hb_ivs__cut(&from->sure, from_t, to_t, &d->sampled);
+		hb_ivs__cut(&from->likely, from_t, to_t, &d->sampled);
+	}
 	return keep(d, c, &x);
 }
 
@@ -284,9 +294,14 @@ int hb_draft__add(struct hb_draft *d, const struct hb_case *c)
 
 	if (c->weight)
 		return add_sample(d, c, from);
-	x.exposed_min = hb_ivs__cut(&from->sure, c->begin, c->end, &d->idle.sure);
-	x.exposed_likely = hb_ivs__cut(&from->likely, c->begin, c->end, &d->idle.likely);
-	x.exposed_max = hb_ivs__cut(&from->maybe, c->begin, c->end, &d->idle.maybe);
+	if (from->sure.n)
+		x.exposed_min = hb_ivs__cut(&from->sure, c->begin, c->end, &d->idle.sure);
+	x.exposed_likely = x.exposed_min;
+	if (from->likely.n)
+		x.exposed_likely += hb_ivs__cut(&from->likely, c->begin, c->end, &d->idle.likely);
+	x.exposed_max = x.exposed_likely;
+	if (from->maybe.n)
+		x.exposed_max += hb_ivs__cut(&from->maybe, c->begin, c->end, &d->idle.maybe);
 	keep_cut(d, c);
 	return keep(d, c, &x);
 }
@@ -298,14 +313,27 @@ int hb_draft__add_idle(struct hb_draft *d, const struct hb_case *c, const struct
 
 	if (sure)
 		x.exposed_min = hb_ivs__cut(sure, c->begin, c->end, &d->idle.sure);
-	if (maybe) {
+	if (maybe == sure && maybe) {
+		x.exposed_max = x.exposed_min;
+	} else if (maybe) {
 		x.exposed_max = hb_ivs__cut(maybe, c->begin, c->end, &d->idle.likely);
-		hb_ivs__cut(maybe, c->begin, c->end, &d->idle.maybe);
 	} else {
 		x.exposed_max = c->end - c->begin;
 		hb_ivs__add(&d->idle.likely, c->begin, c->end);
-		hb_ivs__add(&d->idle.maybe, c->begin, c->end);
 	}
+	x.exposed_likely = x.exposed_max;
+	return keep(d, c, &x);
+}
+
+int hb_draft__add_sets(struct hb_draft *d, const struct hb_case *c, const struct hb_sets *idle)
+{
+	struct hb_instance x = {.exposed_min = hb_ivs__cut(&idle->sure, c->begin, c->end, &d->idle.sure)};
+
+	x.exposed_max = x.exposed_min;
+	if (idle->likely.n)
+		x.exposed_max += hb_ivs__cut(&idle->likely, c->begin, c->end, &d->idle.likely);
+	if (idle->maybe.n)
+		x.exposed_max += hb_ivs__cut(&idle->maybe, c->begin, c->end, &d->idle.likely);
 	x.exposed_likely = x.exposed_max;
 	return keep(d, c, &x);
 }

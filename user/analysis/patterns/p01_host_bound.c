@@ -129,17 +129,33 @@ static bool has_device(const struct hb_scene *s, u32 pid)
 	return false;
 }
 
-static int by_host(struct hb_look *l, const struct hb_series *p)
+static int add_idle(struct hb_draft *d, const struct hb_scene *s, u32 thread, const struct hb_ivs *idle,
+		    u64 least)
 {
-	const struct hb_ivs *idle = &hb_scene__exposed(l->s, p->dispatch)->likely;
-	u64 least = hb_look__param(l, GAP), sum = 0, running = 0, span;
-	struct hb_draft *d;
-	char who[64];
+	u32 n;
+	const struct hb_tl_call *k = hb_timeline__calls(s->tl, thread, &n);
 	int err = 0;
 
-	if (!p->n || has_device(l->s, p->pid))
-		return 0;
-	span = p->step[p->n - 1].end - p->step[0].begin;
+	for (size_t i = 0; i < idle->n && !err; i++) {
+		u32 next = hb_scene__next_work(s, thread, idle->v[i].begin);
+		struct hb_case c = {.begin = idle->v[i].begin,
+				    .end = idle->v[i].end,
+				    .thread = thread,
+				    .stack = next < n ? k[next].at.stack : 0};
+
+		if (c.end - c.begin >= least)
+			err = hb_draft__add(d, &c);
+	}
+	return err;
+}
+
+static int judge(struct hb_look *l, const struct hb_series *p, const struct hb_ivs *idle)
+{
+	u64 least = hb_look__param(l, GAP), sum = 0, running = 0;
+	u64 span = p->step[p->n - 1].end - p->step[0].begin;
+	struct hb_draft *d;
+	char who[64];
+
 	for (size_t i = 0; i < idle->n; i++) {
 		u64 dur = idle->v[i].end - idle->v[i].begin;
 
@@ -161,17 +177,19 @@ static int by_host(struct hb_look *l, const struct hb_series *p)
 		return -ENOMEM;
 	hb_draft__pid(d, p->pid);
 	hb_draft__confidence(d, HB_CONFIDENCE_MEDIUM, "without device records");
-	for (size_t i = 0; i < idle->n && !err; i++) {
-		u32 n, next = hb_scene__next_work(l->s, p->dispatch, idle->v[i].begin);
-		const struct hb_tl_call *k = hb_timeline__calls(l->s->tl, p->dispatch, &n);
-		struct hb_case c = {.begin = idle->v[i].begin,
-				    .end = idle->v[i].end,
-				    .thread = p->dispatch,
-				    .stack = next < n ? k[next].at.stack : 0};
+	return add_idle(d, l->s, p->dispatch, idle, least);
+}
 
-		if (c.end - c.begin >= least)
-			err = hb_draft__add(d, &c);
-	}
+static int by_host(struct hb_look *l, const struct hb_series *p)
+{
+	struct hb_ivs idle = {0};
+	int err;
+
+	if (!p->n || has_device(l->s, p->pid))
+		return 0;
+	err = hb_sets__all_likely(hb_scene__exposed(l->s, p->dispatch), &idle);
+	err = err ? err : judge(l, p, &idle);
+	hb_ivs__free(&idle);
 	return err;
 }
 

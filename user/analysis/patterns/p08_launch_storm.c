@@ -178,7 +178,7 @@ static int by_host(struct hb_look *l, const struct hb_series *p)
 
 		/* Nobody waits at the end, so the device was waiting: when, is not known. */
 		if (c.end > c.begin)
-			err = hb_draft__add_idle(d, &c, &idle->sure, &idle->maybe);
+			err = hb_draft__add_sets(d, &c, idle);
 	}
 	return err;
 }

@@ -34,16 +34,16 @@ static const struct hb_frame_rule frames[] = {
 };
 
 /* The idle time of the device that has most to do. */
-static const struct hb_ivs *idle_of(const struct hb_scene *s)
+static const struct hb_sets *idle_of(const struct hb_scene *s)
 {
 	const struct hb_series *p = hb_steps__series(s->steps) ? hb_steps__at(s->steps, 0) : NULL;
 
-	return p && p->dispatch != HB_NONE ? &hb_scene__exposed(s, p->dispatch)->likely : NULL;
+	return p && p->dispatch != HB_NONE ? hb_scene__exposed(s, p->dispatch) : NULL;
 }
 
 struct adding {
 	struct hb_draft *d;
-	const struct hb_ivs *idle;
+	struct hb_ivs idle;
 };
 
 /* What of the device's idle time lies beside it: at most that is its fault. A sample stands for the time
@@ -58,21 +58,22 @@ static int add(void *ctx, const struct hb_case *c)
 		k.end = k.begin + c->weight;
 		k.weight = 0;
 	}
-	return hb_draft__add_idle(a->d, &k, NULL, a->idle);
+	return hb_draft__add_idle(a->d, &k, NULL, &a->idle);
 }
 
-static int by_thread(struct hb_look *l, u32 thread, const struct hb_ivs *idle)
+static int by_thread(struct hb_look *l, u32 thread, const struct hb_sets *idle)
 {
 	const struct hb_scene *s = l->s;
 	u32 pid = hb_timeline__thread(s->tl, thread)->pid;
 	struct hb_frames sum = {0};
-	struct adding a = {.idle = idle};
+	struct adding a = {.d = NULL};
 	char who[64], frame[256];
 	int err = hb_frames__visit(s, thread, frames, &sum, NULL, NULL);
 
 	hb_look__subject(l);
 	if (err || !sum.n || !hb_look__at_least(l, BUSY, hb_share(sum.ns, s->wall)) ||
-	    !hb_look__at_least(l, IDLE, hb_share(hb_ivs__length(idle), s->wall)))
+	    !hb_look__at_least(
+		l, IDLE, hb_share(hb_ivs__length(&idle->sure) + hb_ivs__length(&idle->likely), s->wall)))
 		return err;
 	hb_scene__frame_text(s, pid, sum.stack, frame, sizeof(frame));
 	a.d = hb_look__find(l, "%s prepares images or audio for %llu %% of the time%s%s: one after the other",
@@ -86,12 +87,15 @@ static int by_thread(struct hb_look *l, u32 thread, const struct hb_ivs *idle)
 	    a.d, HB_CONFIDENCE_MEDIUM,
 	    "that requests wait for it follows from how busy it is; requests are not recorded");
 	sum = (struct hb_frames){0};
-	return hb_frames__visit(s, thread, frames, &sum, add, &a);
+	err = hb_sets__all_likely(idle, &a.idle);
+	err = err ? err : hb_frames__visit(s, thread, frames, &sum, add, &a);
+	hb_ivs__free(&a.idle);
+	return err;
 }
 
 static int detect(struct hb_look *l)
 {
-	const struct hb_ivs *idle = idle_of(l->s);
+	const struct hb_sets *idle = idle_of(l->s);
 	int err = 0;
 
 	for (u32 t = 0; idle && t < hb_timeline__threads(l->s->tl) && !err; t++)

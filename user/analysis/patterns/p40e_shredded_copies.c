@@ -46,7 +46,7 @@ static int look_at(struct hb_look *l, const struct hb_series *p)
 				    .stack = c[i].at.stack};
 
 		if (c[i].op == HB_OP_COPY && k.end > k.begin)
-			err = hb_draft__add_idle(d, &k, &idle->sure, &idle->maybe);
+			err = hb_draft__add_sets(d, &k, idle);
 	}
 	return err;
 }

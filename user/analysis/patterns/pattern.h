@@ -37,12 +37,20 @@ struct hb_scene {
 
 /* ---- exposed time ---- */
 
-struct hb_sets {			   /* idle time that a thread is to blame for */
-	struct hb_ivs sure, likely, maybe; /* each holds the one before */
-	bool exact;			   /* the three are the same, in one place: inside */
+struct hb_sets {		     /* idle time that a thread is to blame for; parts that do not overlap */
+	struct hb_ivs sure;	     /* known */
+	struct hb_ivs likely, maybe; /* beyond it: what likely was idle too; what may have been */
 };
 /* Of one thread; never NULL. On a dispatch thread: all idle time of its device. */
 const struct hb_sets *hb_scene__exposed(const struct hb_scene *s, u32 thread);
+static inline bool hb_sets__any(const struct hb_sets *s)
+{
+	return s->sure.n || s->likely.n || s->maybe.n;
+}
+/* What of [begin, end) is known or likely. */
+u64 hb_sets__likely(const struct hb_sets *s, u64 begin, u64 end);
+/* Both of them as one set; `out` is empty. 0 or -ENOMEM. */
+int hb_sets__all_likely(const struct hb_sets *s, struct hb_ivs *out);
 /* True when waits for this thread, or its own time, are on the way to a launch anywhere in the window. */
 bool hb_scene__leads(const struct hb_scene *s, u32 thread);
 
@@ -104,10 +112,11 @@ struct hb_draft *hb_look__find(struct hb_look *l, const char *fmt, ...) __attrib
 /* An occurrence: exposed is what of it the thread is to blame for. 0 or -ENOMEM. */
 int hb_draft__add(struct hb_draft *d, const struct hb_case *c);
 /* The same with its idle time told by the caller: what of it lies in these sets. NULL: none for sure, maybe
- * all of it.
+ * all of it. Or: all of it may be in either part.
  */
 int hb_draft__add_idle(struct hb_draft *d, const struct hb_case *c, const struct hb_ivs *sure,
 		       const struct hb_ivs *maybe);
+int hb_draft__add_sets(struct hb_draft *d, const struct hb_case *c, const struct hb_sets *idle);
 /* An occurrence that delays requests, whatever the device does. */
 int hb_draft__add_delay(struct hb_draft *d, const struct hb_case *c);
 /* One that costs device time: so much could be saved. */

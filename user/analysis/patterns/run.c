@@ -34,6 +34,7 @@ static void one(const struct hb_scene *s, const struct hb_pattern *p, const stru
 {
 	struct hb_look l = {.s = s, .p = p, .t = t, .out = out};
 	u64 missing = p->needs & ~s->present;
+	u32 had = out->n;
 
 	if (p == &hb_pattern_gates)
 		return;
@@ -43,6 +44,8 @@ static void one(const struct hb_scene *s, const struct hb_pattern *p, const stru
 	}
 	if (p->detect(&l))
 		out->oom = true;
+	else
+		hb_findings__gate(out, had, t);
 	if (l.found)
 		return;
 	if (l.is_unchecked) {

@@ -36,7 +36,7 @@ const struct hb_sets *hb_scene__exposed(const struct hb_scene *s, u32 thread)
 
 bool hb_scene__leads(const struct hb_scene *s, u32 thread)
 {
-	return hb_scene__exposed(s, thread)->maybe.n > 0;
+	return hb_sets__any(hb_scene__exposed(s, thread));
 }
 
 const struct hb_task *hb_scene__task(const struct hb_scene *s, u32 thread)
@@ -46,7 +46,7 @@ const struct hb_task *hb_scene__task(const struct hb_scene *s, u32 thread)
 
 u64 hb_scene__likely(const struct hb_scene *s, u32 thread, u64 begin, u64 end)
 {
-	return hb_ivs__within(&hb_scene__exposed(s, thread)->likely, begin, end);
+	return hb_sets__likely(hb_scene__exposed(s, thread), begin, end);
 }
 
 u64 hb_scene__step_time(const struct hb_scene *s, u32 pid)
