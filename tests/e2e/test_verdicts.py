@@ -53,6 +53,11 @@ def test_busy_device_with_casts(analyze):
     found = analyze("T2")
     assert ids(found)[0] == "P40d"
     assert not API & set(ids(found))
+    first = found["findings"][0]
+    # Whose code that is: its operators, and the line that launched the worst one.
+    assert "; by operator: aten::mul 24 %, aten::copy_ 18 %, aten::add 9 %" in first["text"]
+    assert "modeling_qwen2.py" in {f.get("file", "").split("/")[-1] for f in first["stack"]}
+    assert "<..>" in first["text"] and "at::native" not in first["text"]
     (gaps,) = [r for r in found["ruled_out"] if r["id"] == "P01"]
     assert gaps["value"] < 0.05 and gaps["threshold"] == 0.15
 

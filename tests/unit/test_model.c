@@ -390,11 +390,35 @@ static void descriptors_have_names(void **state)
 	assert_null(hb_decode__fd(w, 100, 3, 0));
 }
 
+static void kernels_have_short_names(void **state)
+{
+	static const struct {
+		const char *name, *is;
+	} v[] = {
+	    {"void at::native::elementwise_kernel<128, 4, at::native::F>(int, at::native::F)",
+	     "elementwise_kernel<..>"},
+	    {"void at::native::(anonymous namespace)::CatArrayBatchedCopy<float>(float*)",
+	     "CatArrayBatchedCopy<..>"},
+	    {"at::native::plain(int)", "plain"},
+	    {"plain(int)", "plain"},
+	    {"sm90_xmma_gemm_bf16", "sm90_xmma_gemm_bf16"},
+	    {"triton_poi_fused<0>", "triton_poi_fused<0>"}, /* no C++ signature: whatever it means */
+	    {"<lambda>(int)", "<lambda>(int)"},
+	    {"", ""},
+	};
+	char buf[64], tiny[8];
+
+	for (size_t i = 0; i < sizeof(v) / sizeof(*v); i++)
+		assert_string_equal(hb_decode__kernel(v[i].name, buf, sizeof(buf)), v[i].is);
+	assert_string_equal(hb_decode__kernel("a_long_name(int)", tiny, sizeof(tiny)), "a_long_");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(hist_error),
 	    cmocka_unit_test(hist_edges),
+	    cmocka_unit_test(kernels_have_short_names),
 	    cmocka_unit_test_setup_teardown(calls_are_counted, setup, teardown),
 	    cmocka_unit_test_setup_teardown(nested_calls_are_one_operation, setup, teardown),
 	    cmocka_unit_test_setup_teardown(launches_are_told_apart, setup, teardown),

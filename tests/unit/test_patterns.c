@@ -309,7 +309,7 @@ static void collections(void **state)
 	pat_silent(&r, "P26");
 	assert_string_equal(pat_ruled_out(&r, "P26")->pattern->id, "P26");
 	assert_string_equal(pat_ruled_out(&r, "P26")->measure.param->key, "exposed_share");
-	assert_non_null(strstr(pat_ruled_out(&r, "P26")->what, "less than the gate"));
+	assert_non_null(strstr(pat_ruled_out(&r, "P26")->what, "too little to be worth a change"));
 	pat_end(&r);
 }
 

@@ -233,10 +233,34 @@ static const char *python_frame(const struct hb_window *w, const struct hb_loc *
 
 	if (line && l->line)
 		snprintf(at, sizeof(at), ":%u", l->line);
-	if (*func)
+	if (*func && !*file && !*at) /* of an imported trace: built in, or a module's name */
+		snprintf(buf, size, "%.*s", (int)size - 1, func);
+	else if (*func)
 		snprintf(buf, size, "%.*s (%.*s%s)", (int)size / 2 - 16, func, (int)size / 2 - 16, file, at);
 	else
 		snprintf(buf, size, "[python]");
+	return hb_text__clean(buf);
+}
+
+const char *hb_decode__kernel(const char *name, char *buf, size_t size)
+{
+	static const char anonymous[] = "(anonymous namespace)";
+	const char *from = strncmp(name, "void ", 5) == 0 ? name + 5 : name, *at = from;
+
+	while (*at && *at != '<') {
+		if (strncmp(at, anonymous, sizeof(anonymous) - 1) == 0)
+			at += sizeof(anonymous) - 1;
+		else if (*at == '(')
+			break;
+		else if (*at == ':' && at[1] == ':')
+			from = at += 2;
+		else
+			at++;
+	}
+	if (at == from || !strchr(name, '('))
+		snprintf(buf, size, "%s", name);
+	else
+		snprintf(buf, size, "%.*s%s", (int)(at - from), from, *at == '<' ? "<..>" : "");
 	return hb_text__clean(buf);
 }
 

@@ -42,6 +42,9 @@ const char *hb_decode__stack_state(const struct hb_stack *s);
 /* A frame as text. Cleaned. */
 const char *hb_decode__frame(const struct hb_window *w, const struct hb_loc *l, enum hb_frame_style style,
 			     char *buf, size_t size);
+/* The name of a kernel as people call it, into buf: "void at::native::elementwise_kernel<128, 4, ..>(int,
+ * ..)" is "elementwise_kernel<..>". One that is no C++ name stays as it is. Cleaned. */
+const char *hb_decode__kernel(const char *name, char *buf, size_t size);
 /* Where its code is: library, program, or Python source file; "" unknown. */
 const char *hb_decode__frame_file(const struct hb_window *w, const struct hb_loc *l);
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/model/operators_private.h"
+#include "analysis/model/operator_frame.h"
 #include "base/text.h"
 
 /* A module's own work, and a framework's. Class and function from Python 3.11 on, the plain name before. */

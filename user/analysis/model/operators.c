@@ -3,7 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/model/operators_private.h"
+#include "analysis/model/operator_frame.h"
+#include "analysis/model/operators.h"
 #include "analysis/model/rows.h"
 
 #define NO_EXEC UINT32_MAX

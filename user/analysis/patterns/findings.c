@@ -88,6 +88,11 @@ const struct hb_instance *hb_finding__shown(const struct hb_finding *f)
 	return f->n_worst ? &f->worst[0] : NULL;
 }
 
+u32 hb_finding__stack_pid(const struct hb_finding *f, const struct hb_instance *x)
+{
+	return x->thread ? x->thread->pid : f->proc ? f->proc->pid : 0;
+}
+
 const struct hb_finding *hb_findings__at(const struct hb_findings *f, u32 i)
 {
 	return i < f->n ? &f->draft[i]->f : NULL;
@@ -321,7 +326,7 @@ static void below_gate(struct hb_findings *f, const struct hb_draft *d, const st
 			.threshold = hb_thresholds__value(t, &hb_pattern_gates, p->key)},
 	};
 
-	snprintf(r.what, sizeof(r.what), "it occurs (%llu times), but costs less than the gate",
+	snprintf(r.what, sizeof(r.what), "it occurs (%llu times), but costs too little to be worth a change",
 		 (unsigned long long)d->f.count);
 	if (!grow((void **)&f->low, f->n_low, sizeof(r)))
 		f->oom = true;

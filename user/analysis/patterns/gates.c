@@ -4,17 +4,17 @@
 
 static const struct hb_param params[] = {
     [HB_GATE_EXPOSED] = {"exposed_share", HB_UNIT_SHARE, 10000,
-			 "a finding is reported when it exposed so much of the window"},
+			 "idle device that it is to blame for, of the window"},
     [HB_GATE_STEP] = {"step_share", HB_UNIT_SHARE, 30000,
-		      "or when the median step exposes so much of the median step's length"},
+		      "or such time in the median step, of the median step's length"},
     [HB_GATE_STEPS] = {"steps", HB_UNIT_COUNT, 20, "which needs so many steps"},
     [HB_GATE_EVENT] = {"event", HB_UNIT_NS, 100000000, "or when one occurrence exposed so much"},
     [HB_GATE_DELAY] = {"delay_share", HB_UNIT_SHARE, 10000,
-		       "or when it held requests up for so much of the window"},
+		       "or time for which it held requests up, of the window"},
     [HB_GATE_DEVICE] = {"device_share", HB_UNIT_SHARE, 10000,
-			"or when so much of the window's device time could be saved"},
+			"or device time that could be saved, of the window"},
     [HB_GATE_BUSY] = {"device_busy", HB_UNIT_SHARE, 500000,
-		      "which counts on devices that are busy for at least so much of their time"},
+		      "time in which that device is busy, of all: else its work is not what limits"},
     [HB_GATE_COVERED] =
 	{"covered_share", HB_UNIT_SHARE, 500000,
 	 "a finding is an effect when causes of lower rank cover so much of its exposed time"},

@@ -11,15 +11,14 @@ static const struct hb_param params[] = {
     [GAP_SHARE] = {"gap_share", HB_UNIT_SHARE, 150000,
 		   "gaps of 20 us and more, as a part of the device's time"},
     [HOST_SHARE] = {"host_share", HB_UNIT_SHARE, 700000,
-		    "of these gaps that end by a launch which began inside of them"},
-    [ON_CPU] =
-	{"on_cpu", HB_UNIT_SHARE, 600000,
-	 "of the host's part of the gaps in which the dispatch thread runs (where scheduler events tell)"},
+		    "those of these gaps that end by a launch which began inside of them, by time"},
+    [ON_CPU] = {"on_cpu", HB_UNIT_SHARE, 600000,
+		"the host's part of the gaps that the dispatch thread runs in (where scheduler events tell)"},
     [QUEUE] = {"queue", HB_UNIT_COUNT, 1,
 	       "median number of operations launched and not begun, at a launch, at most"},
     [GAP] = {"gap", HB_UNIT_NS, 20000, "without device records: shorter idle times do not count"},
     [MISSING] = {"missing_share", HB_UNIT_SHARE, 500000,
-		 "of the gaps' time in which the device's records must be incomplete: then nothing is said"},
+		 "the gaps' time in which the device's records must be incomplete: then nothing is said"},
     {0},
 };
 
@@ -212,7 +211,8 @@ HB_PATTERN(p01_host_bound) = {
 	    "inside the gap, its thread was running meanwhile, and the queue is empty at a launch. Without "
 	    "device records the "
 	    "same by what waits for the device tell. A symptom: causes of other patterns go before it",
-    .fix = "schedule one step ahead, return a device handle of the sampled ids, graphs, fusion",
+    .fix = "schedule one step ahead, return a device handle of the sampled ids, graphs, fusion; vLLM: "
+	   "--async-scheduling; SGLang: without --disable-overlap-schedule",
     .ref = "vllm-project/vllm#6854 (bubbles of 5 to 13 ms), #23569; NVIDIA/TensorRT-LLM#13957 (580 us an "
 	   "iteration); "
 	   "ggml-org/llama.cpp#7456 (10 to 15 % of the token's time on the CPU)",

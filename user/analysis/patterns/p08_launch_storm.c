@@ -11,11 +11,12 @@ enum { LAUNCHES, EAGER, SHORT, TINY, GAPS, LAUNCHING, WAITING };
 static const struct hb_param params[] = {
     [LAUNCHES] = {"launches", HB_UNIT_COUNT, 50, "launches in the median step (without steps: in all)"},
     [EAGER] = {"eager_share", HB_UNIT_SHARE, 900000,
-	       "of the steps without a graph, or with one for nine launches at most"},
+	       "steps without a graph, or with one for nine launches at most, of all steps"},
     [SHORT] = {"short_share", HB_UNIT_SHARE, 500000,
-	       "of the kernels that are shorter than their own launch call"},
-    [TINY] = {"tiny_share", HB_UNIT_SHARE, 700000,
-	      "or of those below 10 us, when the median kernel is no longer than the median launch call"},
+	       "kernels that are shorter than their own launch call, of all"},
+    [TINY] =
+	{"tiny_share", HB_UNIT_SHARE, 700000,
+	 "or kernels below 10 us, of all, when the median kernel is no longer than the median launch call"},
     [GAPS] = {"gap_share", HB_UNIT_SHARE, 150000, "gaps of 5 us and more, as a part of the device's time"},
     [LAUNCHING] = {"launching_share", HB_UNIT_SHARE, 500000,
 		   "without device records: from the first to the last launch, as a part of the steps"},
@@ -201,7 +202,8 @@ HB_PATTERN(p08_launch_storm) = {
 	    "device idles in "
 	    "between. Without device records: the launching takes most of the step and nobody waits for the "
 	    "device at its end",
-    .fix = "capture a graph for each batch size, fuse kernels, programmatic dependent launch",
+    .fix = "capture a graph for each batch size, fuse kernels, programmatic dependent launch; vLLM: without "
+	   "--enforce-eager; SGLang: without --disable-cuda-graph",
     .ref = "vllm-project/vllm#1926; ggml-org/llama.cpp#6763; pegainfer-project/pegainfer#911",
     .traps = "a prefill's long kernels need no graph; a decode that is bound by the device gains 3 %",
     .settle = "the same batch with and without graphs",

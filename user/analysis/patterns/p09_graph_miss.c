@@ -11,8 +11,8 @@ enum { LAUNCHES, EAGER_SHARE, GRAPH_SHARE, ALIKE, SLOWER };
 static const struct hb_param params[] = {
     [LAUNCHES] = {"launches", HB_UNIT_RATIO, 10000000,
 		  "launches of a step without a graph, over the median of those with one"},
-    [EAGER_SHARE] = {"eager_share", HB_UNIT_SHARE, 50000, "of the steps that miss their graph"},
-    [GRAPH_SHARE] = {"graph_share", HB_UNIT_SHARE, 50000, "of the steps that have one"},
+    [EAGER_SHARE] = {"eager_share", HB_UNIT_SHARE, 50000, "steps that miss their graph, of all steps"},
+    [GRAPH_SHARE] = {"graph_share", HB_UNIT_SHARE, 50000, "steps that launch a graph, of all steps"},
     [ALIKE] = {"alike", HB_UNIT_RATIO, 2000000,
 	       "what a step uploads over the most that a graph step does: more is a prefill, which is not "
 	       "captured"},
@@ -113,7 +113,8 @@ HB_PATTERN(p09_graph_miss) = {
     .rule = "steps are of two kinds: some launch a graph, others launch ten times as many kernels although "
 	    "they upload no more, "
 	    "and take half as long again",
-    .fix = "capture larger batches, cap the running requests, pad to the next captured size",
+    .fix = "capture larger batches, cap the running requests, pad to the next captured size; vLLM: "
+	   "cudagraph_capture_sizes of --compilation-config; SGLang: --cuda-graph-max-bs",
     .ref = "sgl-project/sglang#33483 (settles at batch 67 instead of 23), #33900; "
 	   "vllm-project/vllm-ascend#16049 (7.5 times "
 	   "slower)",

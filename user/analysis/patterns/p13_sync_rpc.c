@@ -15,7 +15,8 @@ static const struct hb_param params[] = {
     [AFTER] = {"after", HB_UNIT_NS, 200000, "from the answer to the next launch, at most"},
     [AFTER_PASSED] = {"after_passed", HB_UNIT_NS, 2000000,
 		      "the same where the thread that asked drives the one that launches"},
-    [FOLLOWED] = {"followed_share", HB_UNIT_SHARE, 500000, "of the waits that a launch follows so soon"},
+    [FOLLOWED] = {"followed_share", HB_UNIT_SHARE, 500000,
+		  "such waits that a launch follows so soon, of all of them"},
     {0},
 };
 

@@ -7,7 +7,7 @@ enum { SHARE, EXPOSED };
 static const struct hb_param params[] = {
     [SHARE] = {"share", HB_UNIT_SHARE, 80000,
 	       "time below such functions of one thread on the way to a launch, as a part of the steps"},
-    [EXPOSED] = {"exposed", HB_UNIT_SHARE, 500000, "of that time that was exposed"},
+    [EXPOSED] = {"exposed", HB_UNIT_SHARE, 500000, "the part of that time in which the device idled for it"},
     {0},
 };
 

@@ -12,11 +12,12 @@ static const struct hb_param params[] = {
     [GAP] =
 	{"gap_share", HB_UNIT_SHARE, 100000,
 	 "idle time between a step's begin and its first launch, median step, of the median step's length"},
-    [WORKING] = {"working_share", HB_UNIT_SHARE, 500000,
-		 "of that time in which a thread on the way runs host code: else nobody had work to do"},
-    [NAMED] = {"named_share", HB_UNIT_SHARE, 500000,
-	       "of the CPU samples on the way in that time: those below functions that schedule, update or "
-	       "put out"},
+    [WORKING] =
+	{"working_share", HB_UNIT_SHARE, 500000,
+	 "the part of that time in which a thread on the way runs host code: else nobody had work to do"},
+    [NAMED] =
+	{"named_share", HB_UNIT_SHARE, 500000,
+	 "CPU samples below functions that schedule, update or put out, of all on the way in that time"},
     {0},
 };
 
@@ -119,7 +120,8 @@ HB_PATTERN(p16_step_gap) = {
     .rule = "the device idles from a step's begin to its first launch for a good part of the step, and host "
 	    "code runs on the way "
 	    "meanwhile, most of it below functions that schedule, update or put out",
-    .fix = "asynchronous scheduling, two batches in flight, a thread for the output",
+    .fix = "asynchronous scheduling, two batches in flight, a thread for the output; vLLM: "
+	   "--async-scheduling; SGLang: without --disable-overlap-schedule",
     .ref = "vllm-project/vllm#10634 (token gaps of 5 to 6 ms); NVIDIA/TensorRT-LLM#13957",
     .traps = "load that the clients limit",
     .settle = "vary the batch: a fixed cost, or one for each request",

@@ -8,8 +8,8 @@
 enum { ON_CPU, POLLS, POLL_CALLS, VICTIM };
 
 static const struct hb_param params[] = {
-    [ON_CPU] = {"on_cpu", HB_UNIT_SHARE, 950000, "of the window that the thread runs or wants to"},
-    [POLLS] = {"polls", HB_UNIT_SHARE, 500000, "of its CPU samples that are in calls that ask"},
+    [ON_CPU] = {"on_cpu", HB_UNIT_SHARE, 950000, "time in which the thread runs or wants to, of the window"},
+    [POLLS] = {"polls", HB_UNIT_SHARE, 500000, "its CPU samples in calls that ask, of all its samples"},
     [POLL_CALLS] = {"poll_calls", HB_UNIT_RATE, 10000,
 		    "or, where every system call was recorded, so many of them"},
     [VICTIM] = {"victim_share", HB_UNIT_SHARE, 10000,

@@ -18,8 +18,9 @@ static const struct hb_param params[] = {
     [PART] = {"threads_share", HB_UNIT_SHARE, 333333,
 	      "and of the group's threads that ever stand still so long"},
     [EPISODES] = {"episodes", HB_UNIT_COUNT, 8, "times that this happens in the window"},
-    [ALIGNED] = {"aligned", HB_UNIT_SHARE, 700000,
-		 "of the times between two of them that are one to three periods, give or take a fifth"},
+    [ALIGNED] =
+	{"aligned", HB_UNIT_SHARE, 700000,
+	 "times between two of them that are one to three periods, give or take a fifth, of all such times"},
     [SHARE] = {"share", HB_UNIT_SHARE, 50000, "time in which they were stopped, as a part of the window"},
     {0},
 };

@@ -17,9 +17,9 @@ static const struct hb_param params[] = {
     [WAIT_SHARE] =
 	{"wait_share", HB_UNIT_SHARE, 50000,
 	 "time in which a rank waits for its device while another has not called yet, of its steps"},
-    [LATE_SHARE] =
-	{"late_share", HB_UNIT_SHARE, 500000,
-	 "of the steps with late arrivals one rank is the last: it is that one, else they take turns"},
+    [LATE_SHARE] = {"late_share", HB_UNIT_SHARE, 500000,
+		    "steps in which one rank is the last, of those with late arrivals: it is that one, else "
+		    "they take turns"},
     [CHANCE] =
 	{"chance", HB_UNIT_SHARE, 1000,
 	 "and it would be so at most this likely if each rank were the last equally often (binomial, for "
@@ -27,7 +27,7 @@ static const struct hb_param params[] = {
     [DEVICE_APART] = {"device_apart", HB_UNIT_NS, 5000,
 		      "the same with device records: kernels that begin nearer to each other are not late"},
     [DEVICE_WAIT] = {"device_wait", HB_UNIT_SHARE, 100000,
-		     "of a device's communication is waiting for the last rank, with device records"},
+		     "with device records: waiting for the last rank, of a device's communication"},
     {0},
 };
 

@@ -15,9 +15,9 @@ enum { STEPS, RATIO, CLOCK };
 static const struct hb_param params[] = {
     [STEPS] = {"steps", HB_UNIT_COUNT, 50, "steps that all ranks have, at least"},
     [RATIO] = {"ratio", HB_UNIT_RATIO, 1200000,
-	       "of the slowest rank's time over the mean of all, in the median step"},
+	       "the slowest rank's time over the mean of all, in the median step"},
     [CLOCK] = {"clock", HB_UNIT_RATIO, 1100000,
-	       "at most: the same of all other kernels of that rank; else its device is slower"},
+	       "the same of all other kernels of that rank, at most: else its device is slower"},
     {0},
 };
 

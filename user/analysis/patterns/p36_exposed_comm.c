@@ -12,7 +12,7 @@ static const struct hb_param params[] = {
 		 "communication beside which nothing is computed, of the device's time"},
     [LEAST] = {"least", HB_UNIT_NS, 100000, "less communication than this in the window does not count"},
     [OVERLAP] = {"overlap", HB_UNIT_SHARE, 700000,
-		 "of the communication that is hidden behind computing, at most"},
+		 "communication that is hidden behind computing, of all communication, at most"},
     {0},
 };
 

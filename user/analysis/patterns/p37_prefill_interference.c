@@ -14,7 +14,7 @@ static const struct hb_param params[] = {
     [TOKENS] = {"tokens", HB_UNIT_COUNT, 1000,
 		"prefill tokens in a step, at least, that make it one of these"},
     [SLOWER] = {"slower", HB_UNIT_RATIO, 3000000, "such a step over that median, to count"},
-    [SHARE] = {"share", HB_UNIT_SHARE, 50000, "of the steps that decode are such"},
+    [SHARE] = {"share", HB_UNIT_SHARE, 50000, "such steps, of all that decode"},
     {0},
 };
 
@@ -133,7 +133,8 @@ HB_PATTERN(p37_prefill_interference) = {
 	"long as the median step that only decodes, in 5 % of the steps that decode; what a step holds is "
 	"told by an engine's annotations (imported traces), or by fields num_prefill_tokens and "
 	"num_decode_tokens (num_decodes) read in it",
-    .fix = "a chunk budget, interleaving, prefill and decode apart",
+    .fix = "a chunk budget, interleaving, prefill and decode apart; vLLM: --max-num-batched-tokens; SGLang: "
+	   "--chunked-prefill-size",
     .ref = "ddalcu/mlx-serve#205 (freezes of 0.8 and 7.6 s); vllm-project/vllm#3130",
     .traps = "a policy that wants it so: time to the first token before time between tokens",
     .settle = "vary the budget",

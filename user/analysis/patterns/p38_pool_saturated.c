@@ -95,7 +95,8 @@ HB_PATTERN(p38_pool_saturated) = {
     .needs = HB_NEED_FIELD,
     .params = params,
     .rule = "by engine fields requests wait while as many run as may, and a fifth of the KV blocks is free",
-    .fix = "raise the limit of running requests or of batched tokens",
+    .fix = "raise the limit of running requests or of batched tokens; vLLM: --max-num-seqs, "
+	   "--max-num-batched-tokens; SGLang: --max-running-requests",
     .ref = "the catalogue's own rule; no public incident is known",
     .traps = "blocks that are all in use are P39; a KV service that holds them is P14",
     .settle = "the engine's configuration",

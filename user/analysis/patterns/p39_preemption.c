@@ -98,7 +98,8 @@ HB_PATTERN(p39_preemption) = {
     .params = params,
     .rule = "an engine field that counts preemptions rises at least once a second while nearly all KV blocks "
 	    "are in use",
-    .fix = "more KV memory, fewer sequences at once, offloading",
+    .fix = "more KV memory, fewer sequences at once, offloading; vLLM: --gpu-memory-utilization, "
+	   "--max-num-seqs; SGLang: --mem-fraction-static, --max-running-requests",
     .ref = "vllm-project/vllm#42827, #12",
     .traps = "a prefix cache makes it cheap",
     .settle = "KV use over time; recomputed tokens by request",

@@ -2,27 +2,31 @@
 /* Kernels reach a small part of what the device could do. */
 #include <errno.h>
 
+#include "analysis/model/decode.h"
 #include "analysis/patterns/gemm.h"
 
 enum { BUSY, TIME, LIGHT };
 
 static const struct hb_param params[] = {
     [BUSY] = {"busy", HB_UNIT_SHARE, 500000,
-	      "of the device's time it is busy: else its kernels are not what limits"},
-    [TIME] = {"time", HB_UNIT_SHARE, 30000, "of the time that the device is busy, for work of one shape"},
-    [LIGHT] = {"light", HB_UNIT_SHARE, 300000, "at most: what the work must at least take, of what it takes"},
+	      "time in which the device is busy, of all: else its kernels are not what limits"},
+    [TIME] = {"time", HB_UNIT_SHARE, 30000, "work of one shape, of the time that the device is busy"},
+    [LIGHT] = {"light", HB_UNIT_SHARE, 300000, "what the work must at least take, of what it takes, at most"},
     {0},
 };
 
 /* An occurrence is an execution; what could be saved of it at most is what lies beyond light. */
 static int tell(struct hb_look *l, const struct hb_device *v, const struct hb_roof_row *r)
 {
-	struct hb_draft *d = hb_look__find(l,
-					   "%.60s on device %u (%.120s) takes %llu us where its work must "
-					   "take %.3g us (bound by %s), %llu times",
-					   r->name, v->number, hb_window__string(l->s->w, r->kernel),
-					   (unsigned long long)(r->dur.p50 / 1000), r->light_ns / 1000,
-					   hb_roof__bound(r->bound), (unsigned long long)r->dur.count);
+	char kernel[120];
+	struct hb_draft *d =
+	    hb_look__find(l,
+			  "%.60s on device %u (%s) takes %llu us where its work must "
+			  "take %.3g us (bound by %s), %llu times",
+			  r->name, v->number,
+			  hb_decode__kernel(hb_window__string(l->s->w, r->kernel), kernel, sizeof(kernel)),
+			  (unsigned long long)(r->dur.p50 / 1000), r->light_ns / 1000,
+			  hb_roof__bound(r->bound), (unsigned long long)r->dur.count);
 
 	return d ? hb_draft__add_work(d, v, r) : -ENOMEM;
 }

@@ -2,7 +2,8 @@
 /* Long kernels with fewer blocks than the device has multiprocessors. */
 #include <errno.h>
 
-#include "analysis/patterns/pattern.h"
+#include "analysis/model/decode.h"
+#include "analysis/patterns/below.h"
 
 enum { LONG, SHARE };
 
@@ -13,8 +14,9 @@ static const struct hb_param params[] = {
 };
 
 /* `size` of a kernel is its blocks. What could be saved: the part of the device that had none. */
+/* With a draft (and `below`) they are its occurrences. */
 static int sum_up(const struct hb_look *l, const struct hb_device *v, u32 sms, u64 *in, u64 *all, u32 *top,
-		  struct hb_draft *d)
+		  struct hb_draft *d, struct hb_below *below)
 {
 	u64 least = hb_look__param(l, LONG), most = 0;
 	int err = 0;
@@ -33,8 +35,10 @@ static int sum_up(const struct hb_look *l, const struct hb_device *v, u32 sms, u
 			most = dur;
 			*top = i;
 		}
-		if (d)
-			err = hb_draft__add_op(d, o, dur - dur * o->size / sms);
+		if (!d)
+			continue;
+		hb_below__add(below, o, dur);
+		err = hb_draft__add_op(d, o, dur - dur * o->size / sms);
 	}
 	return err;
 }
@@ -43,27 +47,35 @@ static int by_device(struct hb_look *l, const struct hb_device *v)
 {
 	u32 sms = hb_scene__multiprocessors(l->s, v->number), top = 0;
 	u64 in = 0, all = 0;
+	struct hb_below below;
+	char kernel[120];
 	struct hb_draft *d;
+	int err;
 
 	if (!sms) {
 		hb_look__unchecked(l, HB_NEED_PROPERTIES, "needs %s", hb_need__text(HB_NEED_PROPERTIES));
 		return 0;
 	}
-	sum_up(l, v, sms, &in, &all, &top, NULL);
+	sum_up(l, v, sms, &in, &all, &top, NULL, NULL);
 	hb_look__subject(l);
 	if (!all || !hb_look__at_least(l, SHARE, hb_share(in, all)))
 		return 0;
 	d = hb_look__find(
 	    l,
 	    "kernels with fewer blocks than device %u has multiprocessors (%u) take %llu %% of the kernels' "
-	    "time; the longest has %llu: %.120s",
+	    "time; the longest has %llu: %s",
 	    v->number, sms, (unsigned long long)(hb_share(in, all) / 10000),
-	    (unsigned long long)v->op[top].size, hb_window__string(l->s->w, v->op[top].name));
+	    (unsigned long long)v->op[top].size,
+	    hb_decode__kernel(hb_window__string(l->s->w, v->op[top].name), kernel, sizeof(kernel)));
 	if (!d)
 		return -ENOMEM;
 	hb_draft__pid(d, v->pid);
 	hb_draft__device(d, v->index);
-	return sum_up(l, v, sms, &in, &all, &top, d);
+	err = hb_below__init(&below, l->s);
+	err = err ? err : sum_up(l, v, sms, &in, &all, &top, d, &below);
+	err = err ? err : hb_below__say(&below, d);
+	hb_below__free(&below);
+	return err;
 }
 
 static int detect(struct hb_look *l)

@@ -2,6 +2,7 @@
 /* Matrix products of few rows, or with sizes the hardware does not like, that read their weights slowly. */
 #include <errno.h>
 
+#include "analysis/model/decode.h"
 #include "analysis/patterns/gemm.h"
 #include "base/text.h"
 
@@ -9,12 +10,12 @@ enum { BUSY, TIME, ROWS, WEIGHTS, SPEED };
 
 static const struct hb_param params[] = {
     [BUSY] = {"busy", HB_UNIT_SHARE, 500000,
-	      "of the device's time it is busy: else its kernels are not what limits"},
-    [TIME] = {"time", HB_UNIT_SHARE, 30000, "of the time that the device is busy, for products of one size"},
+	      "time in which the device is busy, of all: else its kernels are not what limits"},
+    [TIME] = {"time", HB_UNIT_SHARE, 30000, "products of one size, of the time that the device is busy"},
     [ROWS] = {"rows", HB_UNIT_COUNT, 16,
 	      "rows at most; or sizes that are no multiple of 8 (of 16 for 8 bits)"},
     [WEIGHTS] = {"weights", HB_UNIT_BYTES, 4 << 20, "bytes of weights: less may stay in the cache"},
-    [SPEED] = {"speed", HB_UNIT_SHARE, 500000, "at most, of the speed of the device's memory"},
+    [SPEED] = {"speed", HB_UNIT_SHARE, 500000, "their speed, of that of the device's memory, at most"},
     {0},
 };
 
@@ -22,18 +23,19 @@ static int tell(struct hb_look *l, const struct hb_device *v, const struct hb_ro
 		const struct hb_gemm *g, u64 speed)
 {
 	char bytes[32], odd[64] = "";
+	char kernel[120];
 	struct hb_draft *d;
 
 	if (g->multiple)
 		snprintf(odd, sizeof(odd), ", sizes that are no multiples of %u", g->multiple);
-	d = hb_look__find(
-	    l,
-	    "%.60s on device %u (%.120s): a product of %llu rows by %llu x %llu%s reads its %s of "
-	    "weights at %llu %% of the memory's speed, %llu times",
-	    r->name, v->number, hb_window__string(l->s->w, r->kernel), (unsigned long long)g->rows,
-	    (unsigned long long)g->k, (unsigned long long)g->cols, odd,
-	    hb_text__bytes(bytes, sizeof(bytes), g->weights), (unsigned long long)((speed + 5000) / 10000),
-	    (unsigned long long)r->dur.count);
+	d = hb_look__find(l,
+			  "%.60s on device %u (%s): a product of %llu rows by %llu x %llu%s reads its %s of "
+			  "weights at %llu %% of the memory's speed, %llu times",
+			  r->name, v->number,
+			  hb_decode__kernel(hb_window__string(l->s->w, r->kernel), kernel, sizeof(kernel)),
+			  (unsigned long long)g->rows, (unsigned long long)g->k, (unsigned long long)g->cols,
+			  odd, hb_text__bytes(bytes, sizeof(bytes), g->weights),
+			  (unsigned long long)((speed + 5000) / 10000), (unsigned long long)r->dur.count);
 	return d ? hb_draft__add_work(d, v, r) : -ENOMEM;
 }
 

@@ -2,7 +2,8 @@
 /* Kernels that only move, convert or touch every element once. */
 #include <errno.h>
 
-#include "analysis/patterns/pattern.h"
+#include "analysis/model/decode.h"
+#include "analysis/patterns/below.h"
 #include "base/map.h"
 #include "base/text.h"
 
@@ -41,8 +42,9 @@ struct sums {
 	u32 top;     /* name of the longest */
 };
 
+/* With a draft (and `below`) they are its occurrences. */
 static int sum_up(const struct hb_scene *s, const struct hb_device *v, struct hb_map *seen, struct sums *x,
-		  struct hb_draft *d)
+		  struct hb_draft *d, struct hb_below *below)
 {
 	u64 most = 0;
 	int err = 0;
@@ -60,32 +62,41 @@ static int sum_up(const struct hb_scene *s, const struct hb_device *v, struct hb
 			most = o->end - o->begin;
 			x->top = o->name;
 		}
-		if (d)
-			err = hb_draft__add_op(d, o, o->end - o->begin);
+		if (!d)
+			continue;
+		hb_below__add(below, o, o->end - o->begin);
+		err = hb_draft__add_op(d, o, o->end - o->begin);
 	}
 	return err;
 }
 
 static int judge(struct hb_look *l, const struct hb_device *v, struct hb_map *seen)
 {
+	struct hb_below below;
+	char kernel[120];
 	struct hb_draft *d;
 	struct sums x = {0};
+	int err;
 
-	sum_up(l->s, v, seen, &x, NULL);
+	sum_up(l->s, v, seen, &x, NULL, NULL);
 	hb_look__subject(l);
 	if (!x.all || !hb_look__at_least(l, SHARE, hb_share(x.in, x.all)))
 		return 0;
 	d = hb_look__find(
 	    l,
 	    "%llu %% of the kernels' time on device %u is spent on copies, casts and element-wise work; the "
-	    "longest: %.120s",
+	    "longest: %s",
 	    (unsigned long long)(hb_share(x.in, x.all) / 10000), v->number,
-	    hb_window__string(l->s->w, x.top));
+	    hb_decode__kernel(hb_window__string(l->s->w, x.top), kernel, sizeof(kernel)));
 	if (!d)
 		return -ENOMEM;
 	hb_draft__pid(d, v->pid);
 	hb_draft__device(d, v->index);
-	return sum_up(l->s, v, seen, &x, d);
+	err = hb_below__init(&below, l->s);
+	err = err ? err : sum_up(l->s, v, seen, &x, d, &below);
+	err = err ? err : hb_below__say(&below, d);
+	hb_below__free(&below);
+	return err;
 }
 
 static int by_device(struct hb_look *l, const struct hb_device *v)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "analysis/model/decode.h"
 #include "analysis/model/dist.h"
 #include "analysis/patterns/same.h"
 #include "base/text.h"
@@ -13,8 +14,8 @@ static const struct hb_param params[] = {
     [LEAST] = {"least", HB_UNIT_NS, 5000, "kernels shorter than this do not count"},
     [COUNT] = {"count", HB_UNIT_COUNT, 20, "executions of a kernel in each half, to be compared"},
     [SLOWER] = {"slower", HB_UNIT_RATIO, 1150000, "median of the later half over that of the earlier one"},
-    [COVER] = {"cover", HB_UNIT_SHARE, 300000, "of the kernels' time is of kernels that can be compared"},
-    [SHARE] = {"share", HB_UNIT_SHARE, 500000, "of their time is of kernels that got slower"},
+    [COVER] = {"cover", HB_UNIT_SHARE, 300000, "kernels that can be compared, of the kernels' time"},
+    [SHARE] = {"share", HB_UNIT_SHARE, 500000, "kernels that got slower, of these kernels' time"},
     [KINDS] = {"kinds", HB_UNIT_COUNT, 2, "kernels with another name or grid that got slower"},
     {0},
 };
@@ -78,14 +79,15 @@ static int compare(const struct hb_look *l, struct hb_same *x, struct halves *h)
 static int tell(struct hb_look *l, const struct hb_same *x, const struct halves *h)
 {
 	char before[32], after[32];
+	char kernel[120];
 	struct hb_draft *d = hb_look__find(
 	    l,
 	    "device %u got slower: the same kernels take longer in the later half of the window (%llu %% of "
 	    "the "
-	    "time of those that can be compared is of such); most of it %.120s: %s, then %s",
+	    "time of those that can be compared is of such); most of it %s: %s, then %s",
 	    x->v->number, (unsigned long long)(hb_share(h->slow, h->compared) / 10000),
-	    hb_window__string(l->s->w, h->top->name), hb_text__ns(before, sizeof(before), h->early),
-	    hb_text__ns(after, sizeof(after), h->late));
+	    hb_decode__kernel(hb_window__string(l->s->w, h->top->name), kernel, sizeof(kernel)),
+	    hb_text__ns(before, sizeof(before), h->early), hb_text__ns(after, sizeof(after), h->late));
 	int err = 0;
 
 	if (!d)

@@ -13,9 +13,9 @@ static const struct hb_param params[] = {
     [LEAST] = {"least", HB_UNIT_BYTES, 1 << 20, "messages smaller than this are limited by latency"},
     [COUNT] = {"count", HB_UNIT_COUNT, 20, "such collectives, at least"},
     [TIME] = {"time", HB_UNIT_SHARE, 50000,
-	      "of the time that the device is busy, without the waits for the last rank"},
+	      "such collectives without the waits for the last rank, of the time that the device is busy"},
     [SPEED] = {"speed", HB_UNIT_SHARE, 200000,
-	       "at most, of the link's speed: bus bandwidth of the median collective"},
+	       "bus bandwidth of the median collective, of the link's speed, at most"},
     [RATE] = {"rate", HB_UNIT_RATE, 10, "sleeps on TCP of a thread of the collective library: else it idles"},
     {0},
 };

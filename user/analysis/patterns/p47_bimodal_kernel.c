@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "analysis/model/decode.h"
 #include "analysis/model/dist.h"
 #include "analysis/model/order.h"
 #include "analysis/patterns/same.h"
@@ -15,16 +16,17 @@ static const struct hb_param params[] = {
     [LEAST] = {"least", HB_UNIT_NS, 5000, "kernels shorter than this do not count"},
     [COUNT] = {"count", HB_UNIT_COUNT, 40, "executions of a kernel, to be looked at"},
     [APART] = {"apart", HB_UNIT_RATIO, 1150000, "mean of its slow mode over that of its fast one"},
-    [MODE] = {"mode", HB_UNIT_SHARE, 100000, "of its executions are of the smaller mode"},
-    [CLEAR] = {"clear", HB_UNIT_SHARE, 850000,
-	       "of the variance of its durations is the two modes' (an even spread has 0.75, one hill 0.64)"},
-    [COVER] = {"cover", HB_UNIT_SHARE, 300000, "of the kernels' time is of kernels that can be looked at"},
-    [SHARE] = {"share", HB_UNIT_SHARE, 500000, "of their time is of kernels with two modes"},
+    [MODE] = {"mode", HB_UNIT_SHARE, 100000, "a kernel's executions of its smaller mode, of all"},
+    [CLEAR] =
+	{"clear", HB_UNIT_SHARE, 850000,
+	 "the part of a kernel's variance that two modes explain (an even spread has 0.75, one hill 0.64)"},
+    [COVER] = {"cover", HB_UNIT_SHARE, 300000, "kernels that can be looked at, of the kernels' time"},
+    [SHARE] = {"share", HB_UNIT_SHARE, 500000, "kernels with two modes, of these kernels' time"},
     [KINDS] = {"kinds", HB_UNIT_COUNT, 2, "kernels with another name or grid that have them"},
     [TOGETHER] = {"together", HB_UNIT_SHARE, 500000,
-		  "of what chance leaves, successive kernels are in the same mode more often than by chance"},
+		  "successive kernels in the same mode, beyond what chance gives, of what it leaves"},
     [EARLY] = {"early", HB_UNIT_SHARE, 100000,
-	       "of the slow executions are in the earlier half: else the device got slower (P40f)"},
+	       "slow executions in the earlier half, of all: else the device got slower (P40f)"},
     {0},
 };
 
@@ -162,14 +164,15 @@ static int together(const struct hb_same *x, const struct modes *m, u64 *out)
 static int tell(struct hb_look *l, const struct hb_same *x, const struct modes *m)
 {
 	char fast[32], slow[32];
+	char kernel[120];
 	struct hb_draft *d = hb_look__find(
 	    l,
 	    "device %u has two speeds, or its steps come in two kinds (prefill and decode, two sizes of a "
 	    "batch): the same kernels take one time or another, all of them at the same "
-	    "times (%llu %% of their executions are slow); most of it %.120s: %s or %s",
+	    "times (%llu %% of their executions are slow); most of it %s: %s or %s",
 	    x->v->number, (unsigned long long)((hb_share(m->slow, m->execs) + 5000) / 10000),
-	    hb_window__string(l->s->w, m->top->name), hb_text__ns(fast, sizeof(fast), m->fast_ns),
-	    hb_text__ns(slow, sizeof(slow), m->slow_ns));
+	    hb_decode__kernel(hb_window__string(l->s->w, m->top->name), kernel, sizeof(kernel)),
+	    hb_text__ns(fast, sizeof(fast), m->fast_ns), hb_text__ns(slow, sizeof(slow), m->slow_ns));
 	int err = 0;
 
 	if (!d)

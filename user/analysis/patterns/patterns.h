@@ -208,6 +208,9 @@ struct hb_finding {
 	const struct hb_ivs *exposed; /* the idle time itself, known and possible */
 };
 
+/* `what` of a pattern whose subjects did not occur at all. */
+#define HB_NOTHING_OCCURRED "nothing of its kind occurred"
+
 struct hb_ruled_out { /* looked at and not so */
 	const struct hb_pattern *pattern;
 	struct hb_measure measure; /* the condition that failed; param NULL: nothing of its kind occurred */
@@ -252,6 +255,9 @@ void hb_findings__free(struct hb_findings *f);
 /* The instance to show of a finding: the worst that has a stack, as one cut by the window's edge has none;
  * else the worst. NULL without instances. */
 const struct hb_instance *hb_finding__shown(const struct hb_finding *f);
+/* Whose stack an instance has: of its thread's process; of work on a device, of the process that launched it.
+ * 0: not known. */
+u32 hb_finding__stack_pid(const struct hb_finding *f, const struct hb_instance *x);
 /* i-th of each list, NULL at the end. Causes come first, by cost, then symptoms without a
  * cause, then effects.
  */

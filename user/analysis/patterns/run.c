@@ -55,7 +55,7 @@ static void one(const struct hb_scene *s, const struct hb_pattern *p, const stru
 	}
 	l.best.pattern = p;
 	if (!l.any && !l.best.what[0])
-		snprintf(l.best.what, sizeof(l.best.what), "nothing of its kind occurred");
+		snprintf(l.best.what, sizeof(l.best.what), "%s", HB_NOTHING_OCCURRED);
 	hb_findings__add_out(out, &l.best);
 }
 

@@ -14,18 +14,18 @@ static void put_exposed(struct hb_json *j, u64 min, u64 max, u64 likely)
 	hb_json__ku64(j, "exposed_likely_ns", likely);
 }
 
-static void put_stack(struct hb_doc *d, const char *key, const struct hb_task *t, u32 stack)
+static void put_stack(struct hb_doc *d, const char *key, u32 pid, u32 stack)
 {
-	if (t)
-		hb_doc__stack(d, key, t->pid, stack);
+	if (pid)
+		hb_doc__stack(d, key, pid, stack);
 }
 
-static void put_who(struct hb_doc *d, const struct hb_instance *x)
+static void put_who(struct hb_doc *d, const struct hb_finding *f, const struct hb_instance *x)
 {
 	hb_doc__task(d, "thread", x->thread);
-	put_stack(d, "stack", x->thread, x->stack);
+	put_stack(d, "stack", hb_finding__stack_pid(f, x), x->stack);
 	hb_doc__task(d, "waker", x->waker);
-	put_stack(d, "waker_stack", x->waker, x->waker_stack);
+	put_stack(d, "waker_stack", x->waker ? x->waker->pid : 0, x->waker_stack);
 }
 
 static void put_instances(struct hb_doc *d, const struct hb_finding *f)
@@ -38,7 +38,7 @@ static void put_instances(struct hb_doc *d, const struct hb_finding *f)
 		hb_json__ks64(d->j, "ts", (s64)(x->begin - hb_window__info(d->w)->start_ts));
 		hb_json__ku64(d->j, "dur", x->end - x->begin);
 		put_exposed(d->j, x->exposed_min, x->exposed_max, x->exposed_likely);
-		put_who(d, x);
+		put_who(d, f, x);
 		hb_json__end(d->j);
 	}
 	hb_json__end(d->j);
@@ -144,7 +144,7 @@ static void put_finding(const struct hb_analysis *a, struct hb_doc *d, const str
 		hb_json__end(d->j);
 	}
 	if (f->n_worst)
-		put_who(d, hb_finding__shown(f));
+		put_who(d, f, hb_finding__shown(f));
 	if (f->chain[0])
 		hb_json__kstring(d->j, "chain", f->chain);
 	put_instances(d, f);

@@ -94,9 +94,9 @@ static void task_text(const struct text *t, const struct hb_task *k, char *buf, 
 }
 
 /* The innermost functions, Python's where there are some: those an engineer of the service knows. */
-static void print_stack(const struct text *t, const char *what, const struct hb_task *k, u32 stack)
+static void print_stack(const struct text *t, const char *what, u32 pid, u32 stack)
 {
-	struct hb_stack s = k && stack ? hb_window__stack(t->a->w, k->pid, stack) : (struct hb_stack){0};
+	struct hb_stack s = pid && stack ? hb_window__stack(t->a->w, pid, stack) : (struct hb_stack){0};
 	bool python = false;
 	struct hb_buf b = {0};
 	unsigned shown = 0;
@@ -135,8 +135,8 @@ static void print_worst(const struct text *t, const struct hb_finding *f)
 	LINE(t, "worst: %s at %s into the window%s%s%s%s", hb_text__ns(ns, sizeof(ns), x->end - x->begin),
 	     hb_text__ns(at, sizeof(at), x->begin > start ? x->begin - start : 0), x->thread ? ", " : "",
 	     x->thread ? thread : "", x->waker ? "; ended or held up by " : "", x->waker ? waker : "");
-	print_stack(t, "at:", x->thread, x->stack);
-	print_stack(t, "meanwhile:", x->waker, x->waker_stack);
+	print_stack(t, x->thread ? "at:" : "launched at:", hb_finding__stack_pid(f, x), x->stack);
+	print_stack(t, "meanwhile:", x->waker ? x->waker->pid : 0, x->waker_stack);
 	if (f->chain[0])
 		LINE(t, "waited for: %s", f->chain);
 }
@@ -273,26 +273,43 @@ static void print_unchecked(const struct hb_analysis *a, FILE *out, unsigned wid
 	}
 }
 
-/* "12 %, would be 15 % or more" */
+/* "2.8 %, needs 15 % or more: gaps of 20 us and more, as a part of .." */
 static void measure_text(const struct hb_measure *m, char *buf, size_t size)
 {
 	char value[40], threshold[40];
 
-	snprintf(buf, size, "%s, would have to be %s or %s",
+	snprintf(buf, size, m->at_most ? "%s, needs %s or less: %s" : "%s, needs %s or more: %s",
 		 hb_unit__text(m->param->unit, m->value, value, sizeof(value)),
-		 hb_unit__text(m->param->unit, m->threshold, threshold, sizeof(threshold)),
-		 m->at_most ? "less" : "more");
+		 hb_unit__text(m->param->unit, m->threshold, threshold, sizeof(threshold)), m->param->doc);
+}
+
+static bool nothing_occurred(const struct hb_ruled_out *r)
+{
+	return !r->measure.param && strcmp(r->what, HB_NOTHING_OCCURRED) == 0;
 }
 
 static void print_ruled_out(FILE *out, unsigned width, const struct hb_ruled_out *r)
 {
-	char measure[160] = "";
+	char measure[320] = "";
 
 	if (r->measure.param)
 		measure_text(&r->measure, measure, sizeof(measure));
-	hb_analysis__wrap(out, width, 4, "  %s %s: %s%s%s%s%s", r->pattern->id, r->pattern->title, r->what,
-			  r->what[0] && measure[0] ? "; " : "", measure[0] ? r->measure.param->doc : "",
-			  measure[0] ? ": " : "", measure);
+	hb_analysis__wrap(out, width, 4, "  %s %s: %s%s%s", r->pattern->id, r->pattern->title, r->what,
+			  r->what[0] && measure[0] ? "; " : "", measure);
+}
+
+/* Most patterns have nothing to say most of the time: these go into one paragraph. */
+static void print_nothing(const struct hb_analysis *a, FILE *out, unsigned width)
+{
+	const struct hb_ruled_out *r;
+	struct hb_buf b = {0};
+
+	for (u32 i = 0; (r = hb_findings__ruled_out(a->f, i)); i++)
+		if (nothing_occurred(r))
+			hb_buf__printf(&b, "%s%s %s", b.size ? "; " : "", r->pattern->id, r->pattern->title);
+	if (b.size && !b.oom)
+		hb_analysis__wrap(out, width, 4, "  " HB_NOTHING_OCCURRED ": %.*s", (int)b.size, b.data);
+	hb_buf__free(&b);
 }
 
 void hb_analysis__print_rest(const struct hb_analysis *a, FILE *out, unsigned width)
@@ -300,9 +317,11 @@ void hb_analysis__print_rest(const struct hb_analysis *a, FILE *out, unsigned wi
 	const struct hb_ruled_out *r;
 
 	if (hb_findings__ruled_out(a->f, 0))
-		fprintf(out, "\nLooked at, and not so\n");
+		fprintf(out, "\nLooked at, and not so: what was measured, and what the pattern needs\n");
 	for (u32 i = 0; (r = hb_findings__ruled_out(a->f, i)); i++)
-		print_ruled_out(out, width, r);
+		if (!nothing_occurred(r))
+			print_ruled_out(out, width, r);
+	print_nothing(a, out, width);
 	if (hb_findings__not_checked(a->f, 0))
 		fprintf(out, "\nNot looked at: this window does not have what it takes (docs/patterns.md "
 			     "names the ids)\n");
@@ -337,7 +356,11 @@ void hb_analysis__print_steps(const struct hb_analysis *a, FILE *out, unsigned w
 		const struct hb_series *x = hb_steps__at(s, i);
 
 		task_text(&t, hb_timeline__thread(tl, x->thread)->task, thread, sizeof(thread));
-		if (x->n)
+		if (x->n == 1)
+			hb_analysis__wrap(out, width, 4,
+					  "  process %u, dispatched by %s: one step, %s, of %s", x->pid,
+					  thread, border(x->source), hb_text__ns(max, sizeof(max), x->max));
+		else if (x->n)
 			hb_analysis__wrap(
 			    out, width, 4,
 			    "  process %u, dispatched by %s: %u steps, each %s; half of them up to %s, 95 "

@@ -82,7 +82,7 @@ function findingCard(f, nth, titles) {
 		el("p", {class: "cost"}, costText(f)),
 		f.effect_of && el("p", {}, `An effect of ${f.effect_of}${titles.has(f.effect_of) ? ` (${titles.get(f.effect_of)})` : ""}.`),
 		el("p", {}, f.text),
-		pairs([["where", [f.layer, f.process && `process ${f.process.comm} ${f.process.pid}`, isNumber(f.device) && `device ${f.device}`].filter(Boolean).join(", ")],
+		pairs([["where", [f.layer, f.process && `process ${f.process.comm} ${f.process.pid}`, f.device && `device ${f.device.id}`].filter(Boolean).join(", ")],
 			["seen", f.count ? `${count(f.count)} times; p50 ${ns(f.p50_ns)}, p95 ${ns(f.p95_ns)}, max ${ns(f.max_ns)}` : ""],
 			["who waited for whom", f.chain],
 			["worth", f.gain_bound_ns ? `at most ${ns(f.gain_bound_ns)} of this window` : ""],

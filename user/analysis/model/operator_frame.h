@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Inside of hb_operators: operator_frame.c says which function a call's stack stands for, operators.c puts
- * calls together into executions. */
-#ifndef HB_OPERATORS_PRIVATE_H
-#define HB_OPERATORS_PRIVATE_H
+/*
+ * Which function of a stack is the operator: a module's or a framework's own, else a part of an engine, else
+ * the innermost of Python. A pick remembers stacks, of which there are far fewer than calls.
+ */
+#ifndef HB_OPERATOR_FRAME_H
+#define HB_OPERATOR_FRAME_H
 
-#include "analysis/model/operators.h"
+#include "window/window.h"
 #include "base/buf.h"
 #include "base/map.h"
 

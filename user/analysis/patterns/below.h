@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Below which operators the device time of a finding lies: kernels' names are the compiler's, operators are what somebody
+ * can change. Inside of patterns: P40b, P40d. */
+#ifndef HB_BELOW_H
+#define HB_BELOW_H
+
+#include "analysis/model/operator_frame.h"
+#include "analysis/patterns/pattern.h"
+
+struct hb_below {
+	const struct hb_scene *s;
+	struct hb_frame_pick pick;
+	struct hb_map *ns; /* location -> time */
+	u64 all;
+	bool oom;
+};
+
+/* 0 or -ENOMEM; free it in any case. */
+int hb_below__init(struct hb_below *b, const struct hb_scene *s);
+void hb_below__free(struct hb_below *b);
+/* An operation costs so much: it is its operator's, when its launch has a stack. */
+void hb_below__add(struct hb_below *b, const struct hb_device_op *o, u64 ns);
+/* Adds the three that cost most to the finding's sentence; nothing where no stacks are. 0 or -ENOMEM. */
+int hb_below__say(struct hb_below *b, struct hb_draft *d);
+
+#endif
