@@ -17,13 +17,18 @@ struct hb_map {
 	uint8_t *state;
 };
 
-uint64_t hb_hash64(uint64_t x)
+static inline uint64_t mix(uint64_t x)
 {
 	x ^= x >> 33;
 	x *= 0xff51afd7ed558ccdULL;
 	x ^= x >> 33;
 	x *= 0xc4ceb9fe1a85ec53ULL;
 	return x ^ (x >> 33);
+}
+
+uint64_t hb_hash64(uint64_t x)
+{
+	return mix(x);
 }
 
 uint64_t hb_hash_bytes(const void *data, size_t size)
@@ -82,7 +87,7 @@ size_t hb_map__size(const struct hb_map *m)
 /* Index of the key, or of the slot where it would go (first dead slot met, else the free one). */
 static size_t find(const struct hb_map *m, uint64_t key, bool *found)
 {
-	size_t mask = m->cap - 1, i = hb_hash64(key) & mask, spare = SIZE_MAX;
+	size_t mask = m->cap - 1, i = mix(key) & mask, spare = SIZE_MAX;
 
 	for (;; i = (i + 1) & mask) {
 		if (m->state[i] == FREE)

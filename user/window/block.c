@@ -94,6 +94,7 @@ static void to_planes(u8 *planes, const u8 *rows, u32 n, u32 words)
 
 /* Reading is done far more often than writing: sixteen records at a time, a plane to a vector. */
 typedef u8 v16 __attribute__((vector_size(16)));
+typedef u64 v2 __attribute__((vector_size(16)));
 
 #ifdef __clang__
 #define MIX(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
@@ -109,6 +110,16 @@ static inline v16 low(v16 a, v16 b)
 static inline v16 high(v16 a, v16 b)
 {
 	return MIX(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+}
+
+/* A word each for two records. */
+static inline void scatter2(u8 *rows, size_t size, v16 two)
+{
+	v2 w = (v2)two;
+	u64 first = w[0], second = w[1];
+
+	memcpy(rows, &first, 8);
+	memcpy(rows + size, &second, 8);
 }
 
 /* One word of sixteen records: three rounds put byte k of the word beside its byte k + 4, these beside k + 2,
@@ -128,15 +139,31 @@ static inline void gather16(u8 *rows, size_t size, const u8 *planes, u32 n)
 		v16 odd[2] = {low(q[half + 1], q[half + 3]), high(q[half + 1], q[half + 3])};
 
 		for (u32 i = 0; i < 2; i++) {
-			v16 two = low(even[i], odd[i]), next = high(even[i], odd[i]);
-			u64 word[4];
+			u8 *to = rows + (2 * half + 4 * i) * size;
 
-			memcpy(&word[0], &two, sizeof(two));
-			memcpy(&word[2], &next, sizeof(next));
-			for (u32 r = 0; r < 4; r++)
-				memcpy(rows + (2 * half + 4 * i + r) * size, &word[r], 8);
+			scatter2(to, size, low(even[i], odd[i]));
+			scatter2(to + 2 * size, size, high(even[i], odd[i]));
 		}
 	}
+}
+
+/* Most words of most records are 0: fields that their kind has no use for. */
+static bool all_zero(const u8 *p, size_t size)
+{
+	size_t i = 0;
+
+	for (; i + 64 <= size; i += 64) {
+		v2 w[4];
+
+		memcpy(w, p + i, sizeof(w));
+		w[0] |= w[1] | w[2] | w[3];
+		if (w[0][0] | w[0][1])
+			return false;
+	}
+	for (; i < size; i++)
+		if (p[i])
+			return false;
+	return true;
 }
 
 static void from_planes(u8 *rows, const u8 *planes, u32 n, u32 words)
@@ -147,6 +174,11 @@ static void from_planes(u8 *rows, const u8 *planes, u32 n, u32 words)
 	for (u32 k = 0; k < words; k++) {
 		const u8 *p = planes + (size_t)8 * k * n;
 
+		if (all_zero(p, (size_t)8 * n)) {
+			for (i = 0; i < n; i++)
+				memset(rows + i * size + 8 * k, 0, 8);
+			continue;
+		}
 		for (i = 0; i + 16 <= n; i += 16)
 			gather16(rows + i * size + 8 * k, size, p + i, n);
 		for (; i < n; i++)

@@ -218,6 +218,15 @@ static void advance(struct stream *s)
 	stand_before(s);
 }
 
+/* The top stream mostly stays there for some records. */
+static inline void settle(struct hb_merge *m)
+{
+	struct stream *const *h = m->heap;
+
+	if ((m->n_heap > 1 && h[1]->ts < h[0]->ts) || (m->n_heap > 2 && h[2]->ts < h[0]->ts))
+		sift_down(m, 0);
+}
+
 int hb_merge__next(struct hb_merge *m, struct hb_raw *r)
 {
 	struct stream *s;
@@ -245,7 +254,7 @@ int hb_merge__next(struct hb_merge *m, struct hb_raw *r)
 		r->payload = s->d.payload[r->head->type];
 		s->d.payload[r->head->type] += r->size;
 		advance(s);
-		sift_down(m, 0);
+		settle(m);
 		return 1;
 	}
 	return 0;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* CPU time: by thread, by function, by system call in kernel mode; and what was spent on each stack. */
+#include <stdlib.h>
+#include <string.h>
+
 #include "analysis/model/private.h"
 
 /* Samples have two stacks: the pair gets a dense number so that it fits into a key. */
@@ -16,6 +19,33 @@ static bool pair_of(struct hb_model *m, u32 raw, u32 kraw, u32 *id)
 	return true;
 }
 
+/* Numbers beyond are those of a damaged file, or rare. */
+#define BY_NUMBER_MAX (1U << 22)
+
+static struct hb_stack_stat *row_of(struct hb_model *m, enum hb_stack_use use, const struct hb_proc_stat *p,
+				    u32 id)
+{
+	struct stack_rows *by = &m->stacks_by[use];
+	struct hb_stack_stat *s = id < by->n ? by->row[id] : NULL;
+
+	if (s && s->proc == p)
+		return s;
+	s = hb_rows__get(&m->stacks, (u64)use << 60 | (u64)p->idx << 32 | id, NULL);
+	if (id >= by->n && id < BY_NUMBER_MAX) {
+		u32 n = id + id / 2 + 64;
+		void *more = realloc(by->row, n * sizeof(struct hb_stack_stat *));
+
+		if (!more)
+			return NULL;
+		by->row = more;
+		memset(by->row + by->n, 0, (n - by->n) * sizeof(struct hb_stack_stat *));
+		by->n = n;
+	}
+	if (id < by->n)
+		by->row[id] = s;
+	return s;
+}
+
 void hb_model__add_stack(struct hb_model *m, enum hb_stack_use use, const struct hb_proc_stat *p, u32 raw,
 			 u32 kraw, u64 ns)
 {
@@ -26,7 +56,7 @@ void hb_model__add_stack(struct hb_model *m, enum hb_stack_use use, const struct
 		m->oom = true;
 		return;
 	}
-	s = hb_rows__get(&m->stacks, (u64)use << 60 | (u64)p->idx << 32 | id, NULL);
+	s = row_of(m, use, p, id);
 	if (!s) {
 		m->oom = true;
 		return;

@@ -77,13 +77,11 @@ static struct name *name_of(struct hb_devices *d, u32 name)
 /* Ids are dense: an array answers. A damaged record may name any id; those beyond this are looked up. */
 #define ID_MAX (1u << 20)
 
-struct name *hb_devices__name(struct hb_devices *d, u32 name)
+struct name *hb_devices__new_name(struct hb_devices *d, u32 name)
 {
 	struct name **p, *k;
 	u32 n = name + name / 2 + 64;
 
-	if (name < d->n_by_id && d->by_id[name])
-		return d->by_id[name];
 	k = name_of(d, name);
 	if (!k || name >= ID_MAX)
 		return k;

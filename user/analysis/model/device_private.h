@@ -108,7 +108,11 @@ int hb_devices__time(struct hb_devices *d, struct dev *v);  /* unions, gaps */
 int hb_devices__copies(struct hb_devices *d, struct dev *v);
 
 /* The row of a kernel's name, created when new. */
-struct name *hb_devices__name(struct hb_devices *d, u32 name);
+struct name *hb_devices__new_name(struct hb_devices *d, u32 name);
+static inline struct name *hb_devices__name(struct hb_devices *d, u32 name)
+{
+	return name < d->n_by_id && d->by_id[name] ? d->by_id[name] : hb_devices__new_name(d, name);
+}
 /* Kernels by name, over all devices. */
 int hb_devices__by_name(struct hb_devices *d);
 

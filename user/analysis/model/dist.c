@@ -55,6 +55,57 @@ static size_t rank(size_t n, unsigned percent)
 	return r ? r - 1 : 0;
 }
 
+/* Counting first, by how far they are from the least: then only those that are as far as the two asked for
+ * are looked at. */
+enum { BUCKET_BITS = 10, FEW = 512 };
+
+struct buckets {
+	uint32_t count[1 << BUCKET_BITS];
+	uint64_t min;
+	unsigned shift;
+};
+
+static unsigned bucket_of(const struct buckets *b, uint64_t v)
+{
+	return (unsigned)((v - b->min) >> b->shift);
+}
+
+/* The bucket of the k-th; *k becomes its place in it. */
+static unsigned bucket_with(const struct buckets *b, size_t *k)
+{
+	unsigned i = 0;
+
+	while (*k >= b->count[i])
+		*k -= b->count[i++];
+	return i;
+}
+
+/* p50 and p95 of many. */
+static void quantiles(uint64_t *v, size_t n, struct hb_dist *d)
+{
+	struct buckets b = {.min = d->min};
+	size_t at50 = rank(n, 50), at95 = rank(n, 95), m = 0;
+	unsigned in50, in95;
+
+	while ((d->max - d->min) >> b.shift >> BUCKET_BITS)
+		b.shift++;
+	for (size_t i = 0; i < n; i++)
+		b.count[bucket_of(&b, v[i])]++;
+	in50 = bucket_with(&b, &at50);
+	in95 = bucket_with(&b, &at95);
+	for (size_t i = 0; i < n; i++) {
+		unsigned in = bucket_of(&b, v[i]);
+
+		if (in == in50 || in == in95)
+			swap(&v[i], &v[m++]);
+	}
+	at95 += in95 == in50 ? 0 : b.count[in50];
+	select_nth(v, m, at95);
+	d->p95 = v[at95];
+	select_nth(v, at95 + 1, at50);
+	d->p50 = v[at50];
+}
+
 /* Newton's; libm is not linked for one root. From above it falls until it is as near as doubles go. */
 static double root(double x)
 {
@@ -84,6 +135,10 @@ struct hb_dist hb_dist__of(uint64_t *v, size_t n)
 	for (size_t i = 0; i < n; i++)
 		square += ((double)v[i] - d.mean) * ((double)v[i] - d.mean);
 	d.std = root(square / (double)n);
+	if (n >= FEW && n <= UINT32_MAX) {
+		quantiles(v, n, &d);
+		return d;
+	}
 	select_nth(v, n, rank(n, 95));
 	d.p95 = v[rank(n, 95)];
 	select_nth(v, rank(n, 95) + 1, rank(n, 50));

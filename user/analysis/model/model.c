@@ -415,6 +415,8 @@ void hb_model__free(struct hb_model *m)
 	hb_rows__free(&m->holders, NULL);
 	hb_rows__free(&m->gcs, drop_gc);
 	hb_map__free(m->pairs);
+	for (u32 i = 0; i < HB_USE_COUNT; i++)
+		free(m->stacks_by[i].row);
 	free(m->by_task);
 	free(m->notes);
 	free(m);

@@ -45,6 +45,10 @@ struct hb_model {
 	    kernel, stacks, prices, locks, py_calls, fields, exceptions, gils, holders, gcs,
 	    merged;	      /* stacks by functions */
 	struct hb_map *pairs; /* (user stack, kernel stack) -> dense number */
+	struct stack_rows {   /* rows of stacks by number, of whatever process had it last: most have one */
+		struct hb_stack_stat **row;
+		u32 n;
+	} stacks_by[HB_USE_COUNT];
 	struct note *notes;
 	u32 n_notes;
 	u32 n_traced; /* after finish: the first n_traced of procs */
