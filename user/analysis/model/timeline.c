@@ -559,6 +559,11 @@ u32 hb_timeline__by_tid(const struct hb_timeline *tl, u32 tid)
 	return hb_map__get(tl->by_tid, tid, &at) ? (u32)at : HB_NONE;
 }
 
+u32 hb_timeline__by_task(const struct hb_timeline *tl, u16 task)
+{
+	return tl->by_task[task] ? tl->by_task[task] - 1 : HB_NONE;
+}
+
 u32 hb_timeline__of_pid(const struct hb_timeline *tl, u32 pid, u32 prev)
 {
 	for (u32 i = prev == HB_NONE ? 0 : prev + 1; i < tl->n_threads; i++)

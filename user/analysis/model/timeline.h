@@ -165,6 +165,8 @@ u32 hb_timeline__threads(const struct hb_timeline *tl);
 const struct hb_tl_thread *hb_timeline__thread(const struct hb_timeline *tl, u32 thread);
 /* By tid in the initial namespace; HB_NONE: left no records. */
 u32 hb_timeline__by_tid(const struct hb_timeline *tl, u32 tid);
+/* The same, by index of the window's tasks. */
+u32 hb_timeline__by_task(const struct hb_timeline *tl, u16 task);
 /* The next thread of a process after `prev` (HB_NONE: the first), in order of index; HB_NONE at the end. */
 u32 hb_timeline__of_pid(const struct hb_timeline *tl, u32 pid, u32 prev);
 

@@ -207,40 +207,50 @@ static u32 followed(const struct hb_walk_op *op, const struct hb_walk_op *o)
 	return op[o->event].o->end > op[o->prev].o->end ? o->event : o->prev;
 }
 
+static u64 back_to(const struct walk *x, u64 t, u64 from)
+{
+	return from >= t ? t : later(from, x->begin);
+}
+
 /* From one piece of work to what it followed, or, when that was done before it was launched, to the launch.
  * There the walk is on the host again. */
 static int through_device(struct walk *x, u32 pid, const struct hb_walk_op *op, u32 at, u32 call, u32 stack)
 {
-	int err = charge(x, op[at].o->end, HB_SEG_DEVICE, call, stack);
+	const struct hb_launch *l = NULL;
+	u64 t = back_to(x, x->t, op[at].o->end);
+	u32 thread = HB_NONE;
+	int err;
 
-	while (!err && x->t > x->begin) {
+	while (t > x->begin) {
 		const struct hb_walk_op *o = &op[at], *late;
-		u32 before = followed(op, o), there, whose = pid, thread;
-		const struct hb_launch *l = hb_walk_ops__launch(x->ops, o, &thread);
+		u32 before = followed(op, o), there, whose = pid;
 
+		l = hb_walk_ops__launch(x->ops, o, &thread);
 		/* A collective that waited: on with what held the last rank up. */
 		late = hb_walk_ops__late(x->ops, &whose, o, &there);
-		if (late && late[there].o->begin < x->t) {
-			err = charge(x, late[there].o->begin, HB_SEG_DEVICE, call, stack);
+		if (late && late[there].o->begin < t) {
+			t = back_to(x, t, late[there].o->begin);
 			op = late;
 			at = there;
 			pid = whose;
 			continue;
 		}
-		err = charge(x, o->o->begin, HB_SEG_DEVICE, call, stack);
-		if (before != HB_NONE && before < at && (!l || op[before].o->end >= l->begin)) {
-			err = err ? err : charge(x, op[before].o->end, HB_SEG_DEVICE, call, stack);
-			at = before;
-			continue;
-		}
-		if (!l || l->begin >= x->t) /* launched before the window, or clocks differ */
-			return err ? err : charge(x, x->begin, HB_SEG_OUTSIDE, call, stack);
-		err = err ? err : charge(x, l->end, HB_SEG_DEVICE, call, stack);
-		x->via_thread = x->thread;
-		x->via = HB_NONE;
-		x->thread = thread;
-		return err;
+		t = back_to(x, t, o->o->begin);
+		if (before == HB_NONE || before >= at || (l && op[before].o->end < l->begin))
+			break;
+		t = back_to(x, t, op[before].o->end);
+		at = before;
 	}
+	if (t <= x->begin)
+		return charge(x, x->begin, HB_SEG_DEVICE, call, stack);
+	if (!l || l->begin >= t) { /* launched before the window, or clocks differ */
+		err = charge(x, t, HB_SEG_DEVICE, call, stack);
+		return err ? err : charge(x, x->begin, HB_SEG_OUTSIDE, call, stack);
+	}
+	err = charge(x, back_to(x, t, l->end), HB_SEG_DEVICE, call, stack);
+	x->via_thread = x->thread;
+	x->via = HB_NONE;
+	x->thread = thread;
 	return err;
 }
 

@@ -46,9 +46,8 @@ const struct hb_launch *hb_walk_ops__launch(const struct hb_walk_ops *w, const s
 					    u32 *thread)
 {
 	const struct hb_launch *l = hb_devices__launch_of(w->d, x->o);
-	const struct hb_task *t = l ? hb_window__task(hb_timeline__window(w->tl), l->task) : NULL;
 
-	*thread = t ? hb_timeline__by_tid(w->tl, t->tid) : HB_NONE;
+	*thread = l ? hb_timeline__by_task(w->tl, l->task) : HB_NONE;
 	return *thread == HB_NONE ? NULL : l;
 }
 
