@@ -197,7 +197,8 @@ static struct hb_planfile *made(void)
 	p->n_reasons = 1;
 	p->cost[0] = (struct hb_planfile_cost){
 	    .what = strdup("launches"), .known = true, .rate = 1000, .price_ns = 300, .ns_per_s = 300000};
-	p->cost[1] = (struct hb_planfile_cost){.what = strdup("calls"), .basis = strdup("not counted")};
+	p->cost[1] = (struct hb_planfile_cost){
+	    .what = strdup("calls"), .most_ns_per_s = 7000000, .basis = strdup("not counted")};
 	p->n_costs = 2;
 	return p;
 }
@@ -226,7 +227,7 @@ static void what_is_written_is_read_again(void **state)
 	assert_string_equal(q->reason[0].why, "it is inferred");
 	assert_int_equal(q->n_costs, 2);
 	assert_true(q->cost[0].known && q->cost[0].ns_per_s == 300000);
-	assert_true(!q->cost[1].known && q->cost[1].rate == 0);
+	assert_true(!q->cost[1].known && q->cost[1].rate == 0 && q->cost[1].most_ns_per_s == 7000000);
 	assert_null(q->approval.plan);
 	hb_planfile__free(q);
 	assert_int_equal(hb_planfile__write(p, path, false, &e), -EEXIST);

@@ -227,8 +227,9 @@ static void costs_are_counted_or_unknown(void **state)
 	assert_false(c->known);
 	assert_int_equal(c->ns_per_s, 0);
 	assert_non_null(strstr(c->basis, "sleeps a second"));
+	assert_true(c->price_ns == 0 && c->most_ns_per_s == 0); /* this window measured no prices */
 	c = cost(p, "Python functions");
-	assert_false(c->known);
+	assert_true(!c->known && c->price_ns == 0);
 	c = cost(p, "997 Hz"); /* the rig has no price of a sample */
 	assert_false(c->known);
 	hb_planfile__free(p);
@@ -460,12 +461,46 @@ static void records_of_patterns_are_options(void **state)
 	assert_true(n > 20);
 }
 
+/* What was not counted has a price, and a limit where samples tell how long it can have taken: 4 of them in
+ * system calls are 4
+ * + 2 * 2 + 3 at most, each 1/99 s. */
+static void uncounted_has_prices_and_limits(void **state)
+{
+	const struct hb_planfile_cost *c;
+	struct hb_rec_sample x = {.weight = 10 * MS, .sysno = SYS_READ, .mode = HB_CPUMODE_KERNEL};
+	struct given g;
+	struct hb_planfile *p;
+
+	begin(&g, true);
+	hb_window_writer__meta(g.r.w, "price_syscall_ns", "100");
+	hb_window_writer__meta(g.r.w, "price_entry_step_ns", "10000");
+	hb_window_writer__meta(g.r.w, "price_entry_nop5_ns", "500");
+	for (u32 i = 0; i < 3; i++) /* and one that the rig has */
+		rig_put(&g.r, (500 + i) * MS, g.r.main, HB_TYPE_sample, &x);
+	open_it(&g);
+	found(&g, "P23", HB_CONFIDENCE_MEDIUM, ST_PY); /* every system call */
+	found(&g, "P15", HB_CONFIDENCE_LOW, ST_PY);    /* calls */
+	p = must_plan(&g);
+	c = cost(p, "every system call");
+	assert_false(c->known);
+	assert_int_equal(c->price_ns, 700);
+	assert_int_equal(c->most_ns_per_s, 14 * (11ULL * 1000000000 / 99));
+	assert_non_null(strstr(c->basis, "so 71,428 a second are 5 % of a core"));
+	assert_int_equal(c->ns_per_s, 0);
+	c = cost(p, "Python functions");
+	assert_true(!c->known && c->price_ns == 10000 && !c->most_ns_per_s);
+	assert_non_null(strstr(c->basis, "from 5,000 to 100,000 calls a second on it is 5 % of a core"));
+	hb_planfile__free(p);
+	end(&g);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_thin_finding_becomes_a_plan),
 	    cmocka_unit_test(what_is_sure_or_an_effect_needs_no_plan),
 	    cmocka_unit_test(costs_are_counted_or_unknown),
+	    cmocka_unit_test(uncounted_has_prices_and_limits),
 	    cmocka_unit_test(the_price_of_samples_grows_with_their_number),
 	    cmocka_unit_test(a_price_that_was_not_measured_is_unknown),
 	    cmocka_unit_test(functions_are_those_near_the_end_of_the_stack),

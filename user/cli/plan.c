@@ -140,35 +140,72 @@ static void print_reasons(const struct hb_planfile *p)
 }
 
 /* Sums what is known; the rest is said to be unknown, not taken for nothing. */
+/* "<= 120 ms" where only a limit is known. */
+static void cost_text(const struct hb_planfile_cost *c, char *buf, size_t size)
+{
+	char t[32];
+
+	if (c->known)
+		hb_text__ns(buf, size, c->ns_per_s);
+	else if (c->most_ns_per_s)
+		snprintf(buf, size, "<= %s", hb_text__ns(t, sizeof(t), c->most_ns_per_s));
+	else
+		snprintf(buf, size, "unknown");
+}
+
+static void print_sum(const struct hb_planfile *p)
+{
+	u64 sum = 0, most = 0;
+	u32 unknown = 0, limited = 0;
+	char a[32], b[32], rest[64] = "";
+
+	for (u32 i = 0; i < p->n_costs; i++) {
+		const struct hb_planfile_cost *c = &p->cost[i];
+
+		unknown += !c->known && !c->most_ns_per_s;
+		limited += !c->known && c->most_ns_per_s;
+		if (c->known && __builtin_add_overflow(sum, c->ns_per_s, &sum))
+			sum = UINT64_MAX;
+		if (!c->known && __builtin_add_overflow(most, c->most_ns_per_s, &most))
+			most = UINT64_MAX;
+	}
+	if (__builtin_add_overflow(sum, most, &most))
+		most = UINT64_MAX;
+	if (unknown)
+		snprintf(rest, sizeof(rest), ": %u %s not known", unknown,
+			 unknown == 1 ? "part is" : "parts are");
+	hb_text__ns(a, sizeof(a), sum);
+	hb_text__ns(b, sizeof(b), most);
+	if (!p->n_costs)
+		printf("  unknown: the first window told no price\n");
+	else if (unknown && !sum && !limited)
+		printf("  no part of it is known\n");
+	else if (unknown && limited)
+		printf("  %s at least, with what is limited %s%s\n", a, b, rest);
+	else if (unknown)
+		printf("  %s at least%s\n", a, rest);
+	else if (limited)
+		printf("  %s to %s in all\n", a, b);
+	else
+		printf("  %s in all\n", a);
+}
+
 static void print_cost(const struct hb_planfile *p)
 {
-	char text[32], price[32], rate[32];
-	u64 sum = 0;
-	u32 unknown = 0;
+	char text[48], price[32], rate[32];
 
 	printf("\nPredicted cost, CPU time per second of the window\n");
 	for (u32 i = 0; i < p->n_costs; i++) {
 		const struct hb_planfile_cost *c = &p->cost[i];
 
-		printf("  %-12s  %s", c->known ? hb_text__ns(text, sizeof(text), c->ns_per_s) : "unknown",
-		       c->what);
+		cost_text(c, text, sizeof(text));
+		printf("  %-12s  %s", text, c->what);
 		if (c->known && c->rate && c->price_ns)
 			printf(": %s a second of %s each", hb_text__count(rate, sizeof(rate), c->rate),
 			       hb_text__ns(price, sizeof(price), c->price_ns));
 		printf("%s%s%s\n", c->basis ? " (" : "", c->basis ? c->basis : "", c->basis ? ")" : "");
-		unknown += !c->known;
-		if (c->known && __builtin_add_overflow(sum, c->ns_per_s, &sum))
-			sum = UINT64_MAX;
 	}
-	if (!p->n_costs)
-		printf("  unknown: the first window told no price\n");
-	else if (unknown && !sum)
-		printf("  no part of it is known\n");
-	else if (unknown)
-		printf("  %s at least: %u %s not known\n", hb_text__ns(text, sizeof(text), sum), unknown,
-		       unknown == 1 ? "part is" : "parts are");
-	else
-		printf("  %s in all\n", hb_text__ns(text, sizeof(text), sum));
+	print_sum(p);
 }
 
 static void print_by_hand(const struct hb_planfile *p)

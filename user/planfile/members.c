@@ -32,6 +32,7 @@ const struct hb_member hb_planfile_members[] = {
     {"cost[]", "rate_per_s", HB_MEMBER_NUMBER, false, OF_COST(rate)},
     {"cost[]", "price_ns", HB_MEMBER_NUMBER, false, OF_COST(price_ns)},
     {"cost[]", "ns_per_s", HB_MEMBER_NUMBER, false, OF_COST(ns_per_s)},
+    {"cost[]", "most_ns_per_s", HB_MEMBER_NUMBER, false, OF_COST(most_ns_per_s)},
     {"cost[]", "basis", HB_MEMBER_TEXT, false, OF_COST(basis)},
     {"approval", "plan", HB_MEMBER_TEXT, false, OF(approval.plan)},
     {"approval", "by", HB_MEMBER_TEXT, false, OF(approval.by)},

@@ -44,10 +44,11 @@ struct hb_planfile_reason { /* which finding is open, and what would settle it; 
 struct hb_planfile_cost {
 	char *what;
 	bool known;
-	u64 rate;     /* hits per second, as the first window counted them; 0: not a matter of hits */
-	u64 price_ns; /* of one */
-	u64 ns_per_s; /* CPU time per second of the window; only when known */
-	char *basis;  /* where the numbers are from, or why there are none */
+	u64 rate;	   /* hits per second, as the first window counted them; 0: not a matter of hits */
+	u64 price_ns;	   /* of one */
+	u64 ns_per_s;	   /* CPU time per second of the window; only when known */
+	u64 most_ns_per_s; /* not known, but no more than this; 0: no such limit is known either */
+	char *basis;	   /* where the numbers are from, or why there are none */
 };
 
 struct hb_approval {

@@ -29,7 +29,8 @@ void hb_below__add(struct hb_below *b, const struct hb_device_op *o, u64 ns)
 		*slot += ns;
 }
 
-/* The one with most time of those that have less than `below`, or as much and a higher number than `after`. */
+/* The one with most time of those that have less than `below`, or as much and a higher number than `after`.
+ */
 static u32 next(const struct hb_below *b, u64 *below, u32 after)
 {
 	u64 key, ns, most = 0;
@@ -55,8 +56,8 @@ int hb_below__say(struct hb_below *b, struct hb_draft *d)
 	for (u32 i = 0; i < TOP && (loc = next(b, &ns, loc)) && b->all; i++) {
 		const struct hb_loc *l = hb_window__loc(b->s->w, loc);
 
-		hb_draft__say(d, "%s%.60s %llu %%", i ? ", " : "; by operator: ",
-			      l ? hb_window__string(b->s->w, l->func) : "?",
+		hb_draft__say(d, "%s%.60s %llu %%",
+			      i ? ", " : "; by operator: ", l ? hb_window__string(b->s->w, l->func) : "?",
 			      (unsigned long long)(hb_share(ns, b->all) / 10000));
 	}
 	return b->oom ? -ENOMEM : 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Below which operators the device time of a finding lies: kernels' names are the compiler's, operators are what somebody
- * can change. Inside of patterns: P40b, P40d. */
+/* Below which operators the device time of a finding lies: kernels' names are the compiler's, operators are
+ * what somebody can change. Inside of patterns: P40b, P40d. */
 #ifndef HB_BELOW_H
 #define HB_BELOW_H
 

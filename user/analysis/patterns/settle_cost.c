@@ -8,7 +8,7 @@
 
 #define SECOND 1000000000ULL
 
-static u64 per_second(const struct hb_settle *s, u64 n)
+u64 hb_settle__per_second(const struct hb_settle *s, u64 n)
 {
 	return n > UINT64_MAX / SECOND ? n / (s->wall / SECOND ? s->wall / SECOND : 1) : n * SECOND / s->wall;
 }
@@ -46,11 +46,10 @@ static void known_sum(struct hb_settle *s, const char *what, const char *basis, 
 	if (!c)
 		return;
 	c->known = true;
-	c->ns_per_s = per_second(s, ns);
+	c->ns_per_s = hb_settle__per_second(s, ns);
 }
 
-/* A number in the window's meta; false when it is not there. */
-static bool meta(const struct hb_settle *s, const char *key, u64 *v)
+bool hb_settle__meta(const struct hb_settle *s, const char *key, u64 *v)
 {
 	const char *text = hb_window__meta(s->in->window, key);
 	char *end;
@@ -74,7 +73,7 @@ static const struct hb_price_stat *sampler(const struct hb_settle *s)
 	return NULL;
 }
 
-static bool changes(const struct hb_settle *s, const char *option, const char *key)
+bool hb_settle__changes(const struct hb_settle *s, const char *option, const char *key)
 {
 	const char *now = hb_planfile__get(s->p, option), *before = hb_window__meta(s->in->window, key);
 
@@ -84,7 +83,8 @@ static bool changes(const struct hb_settle *s, const char *option, const char *k
 static void as_before(struct hb_settle *s)
 {
 	const struct hb_totals *t = hb_model__totals(s->in->model);
-	const struct hb_price_stat *samples = changes(s, "frequency", "sample_hz") ? sampler(s) : NULL;
+	const struct hb_price_stat *samples =
+	    hb_settle__changes(s, "frequency", "sample_hz") ? sampler(s) : NULL;
 	u64 own, hooks = t->cost_ns;
 	u32 n;
 
@@ -95,7 +95,7 @@ static void as_before(struct hb_settle *s)
 		known_sum(s, "what the first window recorded", "its receipt", hooks);
 	else
 		hb_settle__cost(s, "what the first window recorded", "it has no receipt");
-	if (meta(s, "self_cpu_window_ns", &own))
+	if (hb_settle__meta(s, "self_cpu_window_ns", &own))
 		known_sum(s, "the recorder itself", "as in the first window; more records, more of it", own);
 	else
 		hb_settle__cost(s, "the recorder itself", "the first window does not say");
@@ -110,29 +110,14 @@ static void of_samples(struct hb_settle *s)
 	u64 before, now = text ? strtoull(text, NULL, 10) : 0;
 	char what[64];
 
-	if (!changes(s, "frequency", "sample_hz"))
+	if (!hb_settle__changes(s, "frequency", "sample_hz"))
 		return;
 	snprintf(what, sizeof(what), "CPU samples at %llu Hz", (unsigned long long)now);
-	if (!p || !meta(s, "sample_hz", &before) || !before || p->hits > UINT64_MAX / 10000)
+	if (!p || !hb_settle__meta(s, "sample_hz", &before) || !before || p->hits > UINT64_MAX / 10000)
 		hb_settle__cost(s, what, "the first window took none, so their price is not known");
 	else
 		known(s, what, "samples of the first window, as many times more",
-		      per_second(s, p->hits) * now / before, p->price);
-}
-
-static void of_syscalls(struct hb_settle *s)
-{
-	const struct hb_totals *t = hb_model__totals(s->in->model);
-	char basis[256];
-
-	if (!changes(s, "syscalls", "syscalls") || strcmp(hb_planfile__get(s->p, "syscalls"), "all") != 0)
-		return;
-	snprintf(basis, sizeof(basis),
-		 "the first window counted those that slept only, %llu sleeps a second; it slows every "
-		 "process of the "
-		 "machine, by how much is measured when the window begins",
-		 (unsigned long long)per_second(s, t->by_type[HB_TYPE_offcpu]));
-	hb_settle__cost(s, "every system call", basis);
+		      hb_settle__per_second(s, p->hits) * now / before, p->price);
 }
 
 /* The second end of calls whose first was counted. */
@@ -153,41 +138,11 @@ static void of_timed(struct hb_settle *s)
 	snprintf(what, sizeof(what), "the ends of calls (%s)", list);
 	if (!n)
 		hb_settle__cost(s, what, "the first window has no receipt that counts them");
-	else if (!meta(s, "price_return_ns", &price))
+	else if (!hb_settle__meta(s, "price_return_ns", &price))
 		hb_settle__cost(s, what, "the first window does not say what a return probe costs");
 	else
 		known(s, what, "calls of the first window, return probes as it measured them",
-		      per_second(s, hits), price);
-}
-
-static void of_python(struct hb_settle *s)
-{
-	u32 functions = 0, fields = 0;
-	char what[96];
-
-	for (u32 i = 0; i < s->p->n_options; i++) {
-		if (hb_settle__had(s, s->p->option[i].name, s->p->option[i].value))
-			continue;
-		functions += strcmp(s->p->option[i].name, "calls") == 0;
-		fields += strcmp(s->p->option[i].name, "field") == 0;
-	}
-	if (changes(s, "python", "python") && strcmp(hb_planfile__get(s->p, "python"), "calls") == 0)
-		hb_settle__cost(s, "every call of a Python function", "the first window did not count them");
-	if (functions || fields) {
-		snprintf(what, sizeof(what), "calls of Python functions (%u patterns, %u fields)", functions,
-			 fields);
-		hb_settle__cost(
-		    s, what,
-		    "the first window did not count these calls; their durations, from Python 3.11 on, "
-		    "take --py-hook eval_frame (docs/python.md): it is not in the plan unless you put "
-		    "it there");
-	}
-	if (changes(s, "python", "python") && strcmp(hb_planfile__get(s->p, "python"), "stacks") == 0)
-		hb_settle__cost(s, "Python stacks", "the first window took none");
-	if (changes(s, "exceptions", "exceptions"))
-		hb_settle__cost(s, "exceptions in more detail", "the first window did not read them so");
-	if (changes(s, "layers", "layers"))
-		hb_settle__cost(s, "calls of the other layer", "the first window did not probe it");
+		      hb_settle__per_second(s, hits), price);
 }
 
 void hb_settle__costs(struct hb_settle *s)
@@ -195,6 +150,5 @@ void hb_settle__costs(struct hb_settle *s)
 	as_before(s);
 	of_samples(s);
 	of_timed(s);
-	of_syscalls(s);
-	of_python(s);
+	hb_settle__uncounted(s);
 }

@@ -26,6 +26,17 @@ bool hb_settle__names(const char *list, const char *word);
 /* Appends a line to the plan's predicted cost; takes no ownership. A full list drops it, and says so in the
  * last. */
 struct hb_planfile_cost *hb_settle__cost(struct hb_settle *s, const char *what, const char *basis);
+/* A number in the window's meta; false when it is not there. */
+bool hb_settle__meta(const struct hb_settle *s, const char *key, u64 *v);
+/* n in all of the first window, as a rate. */
+u64 hb_settle__per_second(const struct hb_settle *s, u64 n);
+/* What the first window did not count: the price of one where it is known, and what can be said of their
+ * number.
+ */
+void hb_settle__uncounted(struct hb_settle *s);
+/* The plan changes this option, whose value the first window has in its meta. */
+bool hb_settle__changes(const struct hb_settle *s, const char *option, const char *key);
+
 /* All of them, once the options are complete. */
 void hb_settle__costs(struct hb_settle *s);
 

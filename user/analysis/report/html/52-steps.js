@@ -39,10 +39,16 @@ function drawStrip({canvas, steps, wall, top}) {
 	}
 }
 
+/* What a step goes from and to, by what marks it. */
+const BORDERS = {"step function": "each a call of the engine's step function", "annotation": "each a span that the trace marks as a step",
+	"read-back": "each from one copy of its results to the host to the next", "synchronisation": "each from one wait for the device to the next",
+	"graph launch": "each from one launch of its graph to the next"};
+
 /* Lengths of steps in words: from the model itself where the analysis has them. */
 function stepText(a, pid) {
 	const found = [].concat(a.steps || []).find((s) => s.pid === pid);
-	return found && isNumber(found.p50_ns) ? `p50 ${ns(found.p50_ns)}, p95 ${ns(found.p95_ns)}, max ${ns(found.max_ns)}` : "";
+	const none = found && found.no_load_ns > 0 ? `; not in them: time without load, ${ns(found.no_load_ns)}` : "";
+	return found && isNumber(found.p50_ns) ? `p50 ${ns(found.p50_ns)}, p95 ${ns(found.p95_ns)}, max ${ns(found.max_ns)}${none}` : "";
 }
 
 function steps(a, data) {
@@ -54,7 +60,7 @@ function steps(a, data) {
 	for (const lane of withSteps) {
 		const track = lane.tracks.find((t) => t.what === "steps"), p = pieces(track.d);
 		const lengths = p.length.map((x, i) => x / p.number[i]).sort((x, y) => x - y);
-		const text = `${count(track.spans)} steps of process ${lane.comm} ${lane.pid}, by ${lane.source}. ${stepText(a, lane.pid)}`;
+		const text = `${count(track.spans)} steps of process ${lane.comm} ${lane.pid}, ${BORDERS[lane.source] || `by ${lane.source}`}. ${stepText(a, lane.pid)}`;
 		const canvas = el("canvas", {class: "strip", role: "img", "aria-label": text, click: (e) => {
 			const at = e.offsetX / canvas.clientWidth * data.wall, hit = Math.min(p.n - 1, firstAt(p, at));
 			timeline.show(p.begin[hit], p.begin[hit] + p.length[hit]);
