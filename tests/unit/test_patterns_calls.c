@@ -269,7 +269,8 @@ static void storm(struct pat *p, u32 launches, u32 graphs, u64 wait)
 
 		for (u32 k = 0; k < launches; k++)
 			PCALL(p, p->h.main, Q_LAUNCH, t + 100 * US + k * (span / launches),
-			      t + 100 * US + k * (span / launches), .gx = 1);
+			      t + 100 * US + k * (span / launches), .gx = 1,
+			      .stack = k == launches / 2 ? ST_ASK : 0);
 		for (u32 k = 0; k < graphs; k++)
 			PCALL(p, p->h.main, Q_GRAPH, t + STEP - wait - 50 * US, t + STEP - wait - 50 * US,
 			      .handle = 9);
@@ -283,9 +284,13 @@ static void launches_without_a_graph(void **state)
 {
 	struct pat p = pat_new("storm"), o = pat_new("storm-beside"), q = pat_new("storm-graphs"),
 		   r = pat_new("storm-busy");
+	const struct hb_finding *x;
 
+	pat_stack(&p, 100, ST_ASK, "/srv/engine/model.py", "run", "forward", NULL);
 	storm(&p, 100, 0, 30 * US);
-	pat_first(&p, "P08", STEPS * 9700 * US);
+	x = pat_first(&p, "P08", STEPS * 9700 * US);
+	assert_int_equal(x->worst[0].stack, ST_ASK); /* whose launches: of one in the middle of the step */
+	assert_string_equal(x->chain, "");	     /* and its thread waited for nobody */
 	pat_end(&p);
 	storm(&o, 100, 1, 30 * US); /* one graph does not make up for it */
 	pat_first(&o, "P08", STEPS * 9700 * US);

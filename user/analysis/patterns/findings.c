@@ -174,7 +174,7 @@ static void sum_up(struct hb_draft *d)
 	d->oom |= d->sampled.oom || d->spans.oom || d->device.oom;
 }
 
-/* Who waited for whom in the worst one. */
+/* Who waited for whom in the worst one, unless its thread hardly waited: then what it did is what counts. */
 static void add_chain(struct hb_draft *d)
 {
 	struct hb_finding *f = &d->f;
@@ -184,6 +184,9 @@ static void add_chain(struct hb_draft *d)
 	if (thread == HB_NONE || d->samples)
 		return;
 	f->n_hops = hb_wake__chain(d->s->wk, thread, x->begin, x->end, f->hop, HB_HOPS);
+	if (f->n_hops &&
+	    hb_overlap(f->hop[0].begin, f->hop[0].end, x->begin, x->end) < (x->end - x->begin) / 4)
+		f->n_hops = 0;
 	if (f->n_hops)
 		hb_wake__chain_text(d->s->wk, f->hop, f->n_hops, f->chain, sizeof(f->chain));
 }

@@ -49,6 +49,21 @@ static int of_steps(const struct hb_series *p, u64 *launches, u64 *eager)
 	return 0;
 }
 
+/* Whose launches they are: the stack of one in the middle of a step. 0: none has one. */
+static u32 stack_in(const struct hb_scene *s, const struct hb_series *p, const struct hb_step *x)
+{
+	u32 n, half = x->n_calls / 2;
+	const struct hb_tl_call *c = hb_timeline__calls(s->tl, p->dispatch, &n);
+
+	for (u32 i = 0; i < x->n_calls; i++) {
+		u32 at = x->call + (half + i) % x->n_calls; /* from the middle on, then from the begin */
+
+		if (at < n && hb_call__is_work(&c[at]) && c[at].at.stack)
+			return c[at].at.stack;
+	}
+	return 0;
+}
+
 /* ---- with device records ---- */
 
 static bool has_graphs(const struct hb_device *v)
@@ -174,8 +189,10 @@ static int by_host(struct hb_look *l, const struct hb_series *p)
 	hb_draft__pid(d, p->pid);
 	hb_draft__confidence(d, HB_CONFIDENCE_MEDIUM, "without device records");
 	for (u32 i = 0; i < p->n && !err; i++) {
-		struct hb_case c = {
-		    .begin = p->step[i].first_op, .end = p->step[i].last_op, .thread = p->dispatch};
+		struct hb_case c = {.begin = p->step[i].first_op,
+				    .end = p->step[i].last_op,
+				    .thread = p->dispatch,
+				    .stack = stack_in(l->s, p, &p->step[i])};
 
 		/* Nobody waits at the end, so the device was waiting: when, is not known. */
 		if (c.end > c.begin)
