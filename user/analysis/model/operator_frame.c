@@ -68,7 +68,7 @@ static enum rank rank_cached(struct hb_frame_pick *p, u32 loc)
 }
 
 /* Its location, and what tells its activation from others': all frames further out, with their lines. */
-static struct hb_picked pick(struct hb_frame_pick *p, u32 pid, u32 raw)
+static void pick(struct hb_frame_pick *p, u32 pid, u32 raw, struct hb_picked *to)
 {
 	struct hb_stack st = hb_window__stack(p->w, pid, raw);
 	enum rank best = NO_RANK;
@@ -83,43 +83,48 @@ static struct hb_picked pick(struct hb_frame_pick *p, u32 pid, u32 raw)
 		}
 	}
 	if (best == NO_RANK)
-		return (struct hb_picked){0};
-	return (struct hb_picked){.loc = st.locs[at],
-				  .outside = hb_hash_bytes(st.locs, at * sizeof(*st.locs))};
+		return;
+	to->loc = st.locs[at];
+	to->outside = hb_hash_bytes(st.locs, at * sizeof(*st.locs));
 }
+
+enum { RECENT = 4096 };
 
 int hb_frame_pick__init(struct hb_frame_pick *p, struct hb_window *w)
 {
-	*p = (struct hb_frame_pick){.w = w, .ranks = hb_map__new(), .stacks = hb_map__new()};
-	return p->ranks && p->stacks ? 0 : -1;
+	int err;
+
+	*p = (struct hb_frame_pick){.w = w, .ranks = hb_map__new()};
+	err = hb_rows__init(&p->stacks, sizeof(struct hb_picked));
+	p->recent = calloc(RECENT, sizeof(*p->recent));
+	return err || !p->ranks || !p->recent ? -1 : 0;
 }
 
 void hb_frame_pick__free(struct hb_frame_pick *p)
 {
 	hb_map__free(p->ranks);
-	hb_map__free(p->stacks);
-	hb_buf__free(&p->picked);
+	hb_rows__free(&p->stacks, NULL);
+	free(p->recent);
 }
 
-/* Stacks come again and again. */
-struct hb_picked hb_frame_pick__of(struct hb_frame_pick *p, u32 pid, u32 raw)
+struct hb_picked *hb_frame_pick__of(struct hb_frame_pick *p, u32 pid, u32 raw)
 {
-	struct hb_picked got = {0};
+	u64 key = (u64)pid << 32 | raw;
+	struct hb_frame_recent *r = &p->recent[key * 0x9e3779b97f4a7c15ULL >> 32 & (RECENT - 1)];
+	struct hb_picked *got;
 	bool fresh;
-	u64 *slot;
 
 	if (!raw)
-		return got;
-	slot = hb_map__slot(p->stacks, (u64)pid << 32 | raw, &fresh);
-	if (!slot) {
+		return &p->none;
+	if (r->key == key)
+		return r->picked;
+	got = hb_rows__get(&p->stacks, key, &fresh);
+	if (!got) {
 		p->oom = true;
-		return got;
+		return &p->none;
 	}
-	if (!fresh)
-		return ((const struct hb_picked *)p->picked.data)[*slot];
-	*slot = p->picked.size / sizeof(got);
-	got = pick(p, pid, raw);
-	hb_buf__add(&p->picked, &got, sizeof(got));
-	p->oom |= p->picked.oom;
+	if (fresh)
+		pick(p, pid, raw, got);
+	*r = (struct hb_frame_recent){.key = key, .picked = got};
 	return got;
 }

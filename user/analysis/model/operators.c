@@ -50,14 +50,18 @@ struct place { /* where a call was made */
 	u64 id;
 	u64 begin, end; /* of the span; of a stack the call's own */
 	enum hb_operator_basis basis;
+	u32 *row; /* of a stack: where its row is kept, index + 1 */
 };
 
 /* The innermost operator of a profiler around the call. */
 static bool in_span(const struct hb_operators *o, u32 t, const struct hb_tl_call *c, struct place *p)
 {
-	u32 n, i = hb_timeline__at(o->tl, t, HB_TL_OP, c->at.begin);
+	u32 n, i;
 	const struct hb_tl_op *v = hb_timeline__ops(o->tl, t, &n);
 
+	if (!n)
+		return false;
+	i = hb_timeline__at(o->tl, t, HB_TL_OP, c->at.begin);
 	while (i != HB_NONE && (v[i].kind != HB_OPKIND_CPU_OP || v[i].at.end <= c->at.begin))
 		i = v[i].at.outer;
 	if (i == HB_NONE)
@@ -74,10 +78,12 @@ static bool in_span(const struct hb_operators *o, u32 t, const struct hb_tl_call
 static bool in_pycall(const struct hb_operators *o, u32 t, const struct hb_tl_call *c, struct place *p)
 {
 	struct hb_window *w = hb_timeline__window(o->tl);
-	u32 n, i = hb_timeline__at(o->tl, t, HB_TL_PYCALL, c->at.begin);
+	u32 n, i;
 	const struct hb_tl_pycall *v = hb_timeline__pycalls(o->tl, t, &n);
 
-	for (; i != HB_NONE; i = v[i].at.outer) {
+	if (!n)
+		return false;
+	for (i = hb_timeline__at(o->tl, t, HB_TL_PYCALL, c->at.begin); i != HB_NONE; i = v[i].at.outer) {
 		const struct hb_loc *l = hb_window__loc(w, v[i].func);
 
 		if (!l || l->func != p->name || l->file != p->file || v[i].at.end <= c->at.begin)
@@ -86,6 +92,7 @@ static bool in_pycall(const struct hb_operators *o, u32 t, const struct hb_tl_ca
 		p->begin = v[i].at.begin;
 		p->end = v[i].at.end;
 		p->basis = HB_OPERATOR_BY_CALL;
+		p->row = NULL;
 		return true;
 	}
 	return false;
@@ -93,18 +100,19 @@ static bool in_pycall(const struct hb_operators *o, u32 t, const struct hb_tl_ca
 
 static bool in_frames(struct hb_operators *o, u32 t, const struct hb_tl_call *c, struct place *p)
 {
-	struct hb_picked f = hb_frame_pick__of(&o->pick, hb_timeline__thread(o->tl, t)->pid, c->at.stack);
-	const struct hb_loc *l = f.loc ? hb_window__loc(hb_timeline__window(o->tl), f.loc) : NULL;
+	struct hb_picked *f = hb_frame_pick__of(&o->pick, hb_timeline__thread(o->tl, t)->pid, c->at.stack);
+	const struct hb_loc *l = f->loc ? hb_window__loc(hb_timeline__window(o->tl), f->loc) : NULL;
 
 	if (!l)
 		return false;
 	*p = (struct place){.name = l->func,
 			    .file = l->file,
 			    .line = l->line,
-			    .id = f.outside,
+			    .id = f->outside,
 			    .begin = c->at.begin,
 			    .end = c->at.end,
-			    .basis = HB_OPERATOR_BY_STACK};
+			    .basis = HB_OPERATOR_BY_STACK,
+			    .row = &f->mine};
 	in_pycall(o, t, c, p);
 	return true;
 }
@@ -115,8 +123,13 @@ static struct hb_operator *row_of(struct hb_operators *o, u32 pid, const struct 
 {
 	const u32 key[] = {pid, p->name, p->file, p->basis};
 	bool fresh;
-	struct hb_operator *r = hb_rows__get(&o->rows, hb_hash_bytes(key, sizeof(key)), &fresh);
+	struct hb_operator *r;
 
+	if (p->row && *p->row) {
+		*index = *p->row - 1;
+		return o->rows.row[*index];
+	}
+	r = hb_rows__get(&o->rows, hb_hash_bytes(key, sizeof(key)), &fresh);
 	if (!r)
 		return NULL;
 	if (fresh) {
@@ -128,6 +141,8 @@ static struct hb_operator *row_of(struct hb_operators *o, u32 pid, const struct 
 		r->host.count = o->rows.n - 1; /* its index, until the numbers are made */
 	}
 	*index = (u32)r->host.count;
+	if (p->row)
+		*p->row = *index + 1;
 	return r;
 }
 
@@ -244,8 +259,7 @@ static int by_threads(struct hb_operators *o)
 
 static u32 exec_of(const struct hb_operators *o, const struct hb_launch *l)
 {
-	const struct hb_task *task = hb_window__task(hb_timeline__window(o->tl), l->task);
-	u32 t = task ? hb_timeline__by_tid(o->tl, task->tid) : HB_NONE, n, i;
+	u32 t = hb_timeline__by_task(o->tl, l->task), n, i;
 	const struct hb_tl_call *c = t == HB_NONE ? NULL : hb_timeline__calls(o->tl, t, &n);
 
 	if (!c)

@@ -52,10 +52,11 @@ static void of_segs(const struct hb_path *p, const struct hb_segs *g, struct hb_
 
 	for (u32 i = 0; i < g->n; i++) {
 		const struct hb_seg *x = &g->seg[i];
-		u32 of = hb_timeline__thread(p->tl, x->thread)->pid;
+		u32 of;
 
 		if ((x->kind != HB_SEG_NET && x->kind != HB_SEG_OTHER) || x->item == HB_NONE)
 			continue;
+		of = hb_timeline__thread(p->tl, x->thread)->pid;
 		if (of != last)
 			parent = parent_outside(w, of);
 		last = of;

@@ -263,16 +263,41 @@ static enum hb_roof_why why(const struct hb_roofline *r, const struct hb_device_
 	return *op ? HB_ROOF_NO_FORMULA : HB_ROOF_NO_OPERATOR;
 }
 
-static int leave(struct hb_roofline *r, const struct hb_device_op *o)
+static bool alike(const struct hb_roof_rest *a, const struct hb_roof_rest *b)
+{
+	return a->name == b->name && a->operator== b->operator&& a->why == b->why;
+}
+
+/* The few that come again and again are found without a map. */
+struct recent {
+	u32 at[1024]; /* index of rest + 1 */
+};
+
+static u32 *recent_of(struct recent *v, const struct hb_roof_rest *what)
+{
+	u64 x = ((u64)what->name << 32 | what->operator) * 0x9e3779b97f4a7c15ULL + what->why;
+
+	return &v->at[(x ^ x >> 32) & 1023];
+}
+
+static int leave(struct hb_roofline *r, const struct hb_device_op *o, struct recent *v)
 {
 	struct hb_roof_rest what = {.name = o->name}, *rest;
 	u64 *slot, key;
+	u32 *at;
 
 	what.why = why(r, o, &what.operator);
+	at = recent_of(v, &what);
+	rest = *at ? &r->rest[*at - 1] : NULL;
+	if (rest && alike(rest, &what)) {
+		rest->count++;
+		rest->total += o->end - o->begin;
+		return 0;
+	}
 	key = hb_hash64((u64)what.name << 32 | what.operator) ^ what.why;
 	while ((slot = hb_map__slot(r->rest_of, key, NULL)) && *slot) {
 		rest = &r->rest[*slot - 1];
-		if (rest->name == what.name && rest->operator== what.operator&& rest->why == what.why)
+		if (alike(rest, &what))
 			break;
 		key++;
 	}
@@ -285,6 +310,7 @@ static int leave(struct hb_roofline *r, const struct hb_device_op *o)
 		*rest = what;
 		*slot = r->n_rest;
 	}
+	*at = (u32)*slot;
 	r->rest[*slot - 1].count++;
 	r->rest[*slot - 1].total += o->end - o->begin;
 	return 0;
@@ -301,6 +327,7 @@ static int cmp_rest(const void *a, const void *b)
 
 int hb_roof__rest(struct hb_roofline *r)
 {
+	struct recent recent = {0};
 	const struct hb_device *v;
 
 	r->counts.steps = r->n_steps;
@@ -314,7 +341,7 @@ int hb_roof__rest(struct hb_roofline *r)
 			r->counts.ns += o->end - o->begin;
 			r->counts.modelled += r->done[d][i];
 			r->counts.modelled_ns += r->done[d][i] ? o->end - o->begin : 0;
-			if (!r->done[d][i] && leave(r, o))
+			if (!r->done[d][i] && leave(r, o, &recent))
 				return -ENOMEM;
 		}
 	if (r->n_rest)

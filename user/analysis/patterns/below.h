@@ -10,7 +10,12 @@
 struct hb_below {
 	const struct hb_scene *s;
 	struct hb_frame_pick pick;
-	struct hb_map *ns; /* location -> time */
+	struct hb_below_loc {
+		u64 ns;
+		u32 loc;
+	} * v;
+	u32 n, cap;
+	struct hb_map *by_loc; /* location -> number + 1 of v */
 	u64 all;
 	bool oom;
 };

@@ -20,13 +20,16 @@ static const struct hb_param params[] = {
 /* Allocations from a pool in stream order are meant for this. */
 static bool wanted(const struct hb_scene *s, const struct hb_tl_call *c)
 {
-	return c->op == HB_OP_ALLOC && !strstr(hb_scene__call_name(s, c), "Async");
+	return !strstr(hb_scene__call_name(s, c), "Async");
 }
 
 static int look_at(struct hb_look *l, const struct hb_series *p)
 {
-	const struct hb_steady_rule rule = {
-	    .warm = hb_look__param(l, WARM), .steps = hb_look__param(l, STEPS), .wanted = wanted};
+	const struct hb_steady_rule rule = {.warm = hb_look__param(l, WARM),
+					    .steps = hb_look__param(l, STEPS),
+					    .op = HB_OP_ALLOC,
+					    .or_op = HB_OP_ALLOC,
+					    .wanted = wanted};
 	struct hb_steady sum = {0};
 	struct hb_draft *d;
 	char who[64], frame[256], bytes[32];

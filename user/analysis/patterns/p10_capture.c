@@ -16,17 +16,13 @@ static const struct hb_param params[] = {
     {0},
 };
 
-static bool wanted(const struct hb_scene *s, const struct hb_tl_call *c)
-{
-	return c->op == HB_OP_CAPTURE || c->op == HB_OP_GRAPH_BUILD;
-}
-
 static int look_at(struct hb_look *l, const struct hb_series *p)
 {
 	const struct hb_steady_rule rule = {.warm = hb_look__param(l, WARM),
 					    .steps = hb_look__param(l, STEPS),
 					    .least = hb_look__param(l, SPAN),
-					    .wanted = wanted};
+					    .op = HB_OP_CAPTURE,
+					    .or_op = HB_OP_GRAPH_BUILD};
 	struct hb_steady sum = {0};
 	struct hb_draft *d;
 	char who[64], frame[256], longest[32];

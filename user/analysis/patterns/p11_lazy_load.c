@@ -18,11 +18,14 @@ static const struct hb_param params[] = {
     {0},
 };
 
-static bool loads(const struct hb_scene *s, const struct hb_tl_call *c)
+static bool loads(const struct hb_scene *s, const struct hb_tl_call *c, u64 least)
 {
-	const char *name = hb_scene__call_name(s, c);
+	const char *name;
 
-	return c->op == HB_OP_OTHER && (strstr(name, "ModuleLoad") || strstr(name, "LibraryLoad"));
+	if (c->op != HB_OP_OTHER || c->at.end - c->at.begin < least)
+		return false;
+	name = hb_scene__call_name(s, c);
+	return (strstr(name, "ModuleLoad") || strstr(name, "LibraryLoad"));
 }
 
 /* Longest call of another thread of the process that the load at [begin, end) held up. */
@@ -48,8 +51,28 @@ struct sums {
 	u32 thread, stack, other;
 };
 
+static int one(const struct hb_look *l, u32 pid, u32 t, const struct hb_tl_call *c, struct sums *sum,
+	       struct hb_draft *d)
+{
+	struct hb_case k = {.begin = c->at.begin, .end = c->at.end, .thread = t, .stack = c->at.stack};
+	u32 other = held_up(l, pid, t, k.begin, k.end);
+
+	if (other == HB_NONE && !hb_scene__leads(l->s, t))
+		return 0;
+	sum->n++;
+	if (k.end - k.begin > sum->max)
+		*sum = (struct sums){
+		    .n = sum->n, .max = k.end - k.begin, .thread = t, .stack = k.stack, .other = other};
+	if (other != HB_NONE) { /* it is the other one that stands still */
+		k.waker = hb_scene__task(l->s, t);
+		k.thread = other;
+	}
+	return d ? hb_draft__add(d, &k) : 0;
+}
+
 static int each(const struct hb_look *l, u32 pid, struct sums *sum, struct hb_draft *d)
 {
+	u64 least = hb_look__param(l, LOAD);
 	int err = 0;
 
 	for (u32 t = hb_timeline__of_pid(l->s->tl, pid, HB_NONE); t != HB_NONE && !err;
@@ -58,29 +81,8 @@ static int each(const struct hb_look *l, u32 pid, struct sums *sum, struct hb_dr
 		const struct hb_tl_call *c = hb_timeline__calls(l->s->tl, t, &n);
 
 		for (u32 i = 0; i < n && !err; i++) {
-			u64 dur = c[i].at.end - c[i].at.begin;
-			u32 other;
-			struct hb_case k = {
-			    .begin = c[i].at.begin, .end = c[i].at.end, .thread = t, .stack = c[i].at.stack};
-
-			if (!loads(l->s, &c[i]) || dur < hb_look__param(l, LOAD))
-				continue;
-			other = held_up(l, pid, t, k.begin, k.end);
-			if (other == HB_NONE && !hb_scene__leads(l->s, t))
-				continue;
-			sum->n++;
-			if (dur > sum->max)
-				*sum = (struct sums){.n = sum->n,
-						     .max = dur,
-						     .thread = t,
-						     .stack = c[i].at.stack,
-						     .other = other};
-			if (other != HB_NONE) { /* it is the other one that stands still */
-				k.waker = hb_scene__task(l->s, t);
-				k.thread = other;
-			}
-			if (d)
-				err = hb_draft__add(d, &k);
+			if (loads(l->s, &c[i], least))
+				err = one(l, pid, t, &c[i], sum, d);
 		}
 	}
 	return err;

@@ -51,6 +51,8 @@ static int measure(const struct hb_scene *s, const struct hb_device *v, struct c
 	struct hb_ivs comm = {0}, compute = {0}, waits = {0};
 	int err;
 
+	if (!v->comm)
+		return 0;
 	for (u32 i = 0; i < v->n_ops; i++) {
 		const struct hb_device_op *o = &v->op[i];
 

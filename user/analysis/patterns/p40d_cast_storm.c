@@ -4,7 +4,6 @@
 
 #include "analysis/model/decode.h"
 #include "analysis/patterns/below.h"
-#include "base/map.h"
 #include "base/text.h"
 
 enum { SHARE };
@@ -32,7 +31,7 @@ static const char *const globs[] = {
 };
 
 /* Names are long and few: each is looked at once. */
-static bool moves(const struct hb_scene *s, u32 name, struct hb_map *seen)
+static bool moves(const struct hb_scene *s, u32 name, struct hb_named *seen)
 {
 	return hb_scene__named(s, name, globs, seen);
 }
@@ -43,7 +42,7 @@ struct sums {
 };
 
 /* With a draft (and `below`) they are its occurrences. */
-static int sum_up(const struct hb_scene *s, const struct hb_device *v, struct hb_map *seen, struct sums *x,
+static int sum_up(const struct hb_scene *s, const struct hb_device *v, struct hb_named *seen, struct sums *x,
 		  struct hb_draft *d, struct hb_below *below)
 {
 	u64 most = 0;
@@ -70,7 +69,7 @@ static int sum_up(const struct hb_scene *s, const struct hb_device *v, struct hb
 	return err;
 }
 
-static int judge(struct hb_look *l, const struct hb_device *v, struct hb_map *seen)
+static int judge(struct hb_look *l, const struct hb_device *v, struct hb_named *seen)
 {
 	struct hb_below below;
 	char kernel[120];
@@ -101,10 +100,10 @@ static int judge(struct hb_look *l, const struct hb_device *v, struct hb_map *se
 
 static int by_device(struct hb_look *l, const struct hb_device *v)
 {
-	struct hb_map *seen = hb_map__new();
-	int err = seen ? judge(l, v, seen) : -ENOMEM;
+	struct hb_named seen = {0};
+	int err = judge(l, v, &seen);
 
-	hb_map__free(seen);
+	hb_named__free(&seen);
 	return err;
 }
 

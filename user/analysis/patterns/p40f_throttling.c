@@ -109,16 +109,14 @@ static int tell(struct hb_look *l, const struct hb_same *x, const struct halves 
 static int by_device(struct hb_look *l, const struct hb_device *v)
 {
 	struct halves h = {.mid = v->begin + (v->end - v->begin) / 2};
-	struct hb_same x;
-	int err = hb_same__build(l->s, v, hb_look__param(l, LEAST), &x);
+	struct hb_same *x = hb_same__of(l->s, v, hb_look__param(l, LEAST), 2 * hb_look__param(l, COUNT));
+	int err = x ? compare(l, x, &h) : -ENOMEM;
 
-	err = err ? err : compare(l, &x, &h);
-	err = err ? err : hb_same__kernels(&x, &h.kinds);
+	err = err ? err : hb_same__kernels(x, &h.kinds);
 	hb_look__subject(l);
-	if (!err && hb_look__at_least(l, COVER, hb_share(h.compared, x.kernels)) &&
+	if (!err && hb_look__at_least(l, COVER, hb_share(h.compared, x->kernels)) &&
 	    hb_look__at_least(l, SHARE, hb_share(h.slow, h.compared)) && hb_look__at_least(l, KINDS, h.kinds))
-		err = tell(l, &x, &h);
-	hb_same__free(&x);
+		err = tell(l, x, &h);
 	return err;
 }
 

@@ -211,14 +211,11 @@ static int judge(struct hb_look *l, const struct hb_same *x, const struct modes 
 static int by_device(struct hb_look *l, const struct hb_device *v)
 {
 	struct modes m = {0};
-	struct hb_same x;
-	int err = hb_same__build(l->s, v, hb_look__param(l, LEAST), &x);
+	struct hb_same *x = hb_same__of(l->s, v, hb_look__param(l, LEAST), hb_look__param(l, COUNT));
+	int err = x ? look_for(l, x, &m) : -ENOMEM;
 
-	err = err ? err : look_for(l, &x, &m);
-	err = err ? err : hb_same__kernels(&x, &m.kinds);
-	err = err ? err : judge(l, &x, &m);
-	hb_same__free(&x);
-	return err;
+	err = err ? err : hb_same__kernels(x, &m.kinds);
+	return err ? err : judge(l, x, &m);
 }
 
 static int detect(struct hb_look *l)

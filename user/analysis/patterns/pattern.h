@@ -32,6 +32,7 @@ struct hb_scene {
 	u64 start, end, wall;		    /* of the window; wall is never 0 */
 	u64 present;			    /* HB_NEED_* that the window has */
 	struct hb_exposure *exposure;	    /* inside */
+	struct hb_sames *same;		    /* inside: see same.h */
 	struct hb_map *matches;		    /* inside: what rules say of locations; NULL: nothing is kept */
 };
 
@@ -161,7 +162,17 @@ bool hb_scene__ancestor(const struct hb_scene *s, u32 pid, u32 of);
 
 /* Is a string (id) like one of these globs, which end with NULL? Names are long and few: `seen` keeps what
  * was said of each; out of memory only makes it slower. */
-bool hb_scene__named(const struct hb_scene *s, u32 name, const char *const *globs, struct hb_map *seen);
+struct hb_named {
+	u8 *is; /* by id: 0 not asked yet, 1 no, 2 yes */
+	u32 n;
+};
+void hb_named__free(struct hb_named *seen);
+bool hb_named__look(const struct hb_scene *s, u32 name, const char *const *globs, struct hb_named *seen);
+static inline bool hb_scene__named(const struct hb_scene *s, u32 name, const char *const *globs,
+				   struct hb_named *seen)
+{
+	return name < seen->n && seen->is[name] ? seen->is[name] == 2 : hb_named__look(s, name, globs, seen);
+}
 
 /* a of b in millionths; 0 when b is 0. */
 u64 hb_share(u64 a, u64 b);

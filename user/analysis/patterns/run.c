@@ -6,6 +6,7 @@
 #include "analysis/patterns/findings.h"
 #include "analysis/patterns/gates.h"
 #include "analysis/patterns/needs.h"
+#include "analysis/patterns/same.h"
 #include "base/map.h"
 
 static void needs_text(u64 missing, char *buf, size_t size)
@@ -78,8 +79,16 @@ static int scene_of(struct hb_scene *s, const struct hb_patterns_input *in)
 	s->wall = s->end > s->start ? s->end - s->start : 1;
 	s->present = hb_needs__present(s);
 	s->exposure = hb_exposure__new(s);
-	s->matches = s->exposure ? hb_map__new() : NULL;
-	return s->exposure ? 0 : -1;
+	s->same = hb_sames__new(s->dev);
+	s->matches = hb_map__new();
+	return s->exposure && s->same ? 0 : -1;
+}
+
+static void leave(struct hb_scene *s)
+{
+	hb_exposure__free(s->exposure);
+	hb_sames__free(s->same);
+	hb_map__free(s->matches);
 }
 
 struct hb_findings *hb_patterns__run(const struct hb_patterns_input *in, const struct hb_thresholds *t,
@@ -89,6 +98,8 @@ struct hb_findings *hb_patterns__run(const struct hb_patterns_input *in, const s
 	struct hb_scene s;
 
 	if (!f || scene_of(&s, in)) {
+		if (f)
+			leave(&s);
 		free(f);
 		hb_error__nomem(e, "the findings");
 		return NULL;
@@ -99,8 +110,7 @@ struct hb_findings *hb_patterns__run(const struct hb_patterns_input *in, const s
 		hb_findings__finish(f, &s, t);
 	for (u32 i = 0; i < f->n; i++) /* the scene ends here */
 		f->draft[i]->s = NULL;
-	hb_exposure__free(s.exposure);
-	hb_map__free(s.matches);
+	leave(&s);
 	if (!f->oom)
 		return f;
 	hb_findings__free(f);

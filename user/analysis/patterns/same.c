@@ -16,56 +16,68 @@ static const char *const varying[] = {
     "*wait*",	  "*Wait*", "*barrier*",    "*Barrier*", NULL,
 };
 
-static bool varies(const struct hb_scene *s, u32 name, struct hb_map *seen)
-{
-	return hb_scene__named(s, name, varying, seen);
-}
-
 /* What identifies an operation to its neighbours. */
 static u64 mark_of(const struct hb_device_op *o)
 {
-	return hb_hash64((u64)o->name << 32 ^ hb_hash64(o->size << 3 | o->kind));
+	u64 x = o->name * 0x9e3779b97f4a7c15ULL + (o->size << 3 | o->kind);
+
+	x *= 0xff51afd7ed558ccdULL;
+	return x ^ x >> 32;
 }
+
+struct before { /* the last operation of a stream */
+	u64 mark;
+	u32 op; /* UINT32_MAX: none yet */
+};
 
 /* key[i]: of the operation with those before and after it on its stream. 0 or -ENOMEM. */
 static int make_keys(const struct hb_device *v, u64 *key)
 {
-	u32 *last = malloc((v->n_streams + 1) * sizeof(*last));
+	struct before *last = malloc((v->n_streams + 1) * sizeof(*last));
 
 	if (!last)
 		return -ENOMEM;
 	for (u32 i = 0; i <= v->n_streams; i++)
-		last[i] = UINT32_MAX;
+		last[i].op = UINT32_MAX;
 	for (u32 i = 0; i < v->n_ops; i++) {
 		const struct hb_device_op *o = &v->op[i];
-		u32 *before = &last[o->stream < v->n_streams ? o->stream : v->n_streams];
+		struct before *b = &last[o->stream < v->n_streams ? o->stream : v->n_streams];
 		u64 mark = mark_of(o);
 
-		key[i] = hb_hash64(mark + o->threads);
-		if (*before != UINT32_MAX) {
-			key[i] = hb_hash64(key[i] ^ (mark_of(&v->op[*before]) << 1));
-			key[*before] = hb_hash64(key[*before] + mark);
+		key[i] = (mark + o->threads) * 0xc4ceb9fe1a85ec53ULL;
+		if (b->op != UINT32_MAX) {
+			key[i] ^= (b->mark << 17 | b->mark >> 47) * 0x94d049bb133111ebULL;
+			key[b->op] = (key[b->op] ^ key[b->op] >> 29) + mark * 0xbf58476d1ce4e5b9ULL;
 		}
-		*before = i;
+		*b = (struct before){.mark = mark, .op = i};
 	}
 	free(last);
 	return 0;
 }
 
+enum { BUCKETS = 1 << 16 };
+
 struct making {
 	const struct hb_scene *s;
-	struct hb_map *kinds, *seen;
+	struct hb_named *varies;
+	struct hb_map *kinds;
+	u16 *seen; /* operations by a part of their key: no kind in it has more */
 	u64 *key;
 	u32 *of; /* kind of each operation + 1; 0: not compared */
 	u32 cap;
 };
 
-static bool comparable(struct making *m, const struct hb_same *x, const struct hb_device_op *o, u64 least)
+static bool comparable(const struct making *m, const struct hb_same *x, const struct hb_device_op *o,
+		       u64 least)
 {
-	if (o->kind != HB_DEVKIND_KERNEL || o->work != HB_WORK_COMPUTE || o->end - o->begin < least ||
-	    !o->size)
+	if (o->end - o->begin < least || !o->size)
 		return false;
-	return !(x->sms && o->size % x->sms == 0) && !varies(m->s, o->name, m->seen);
+	return !(x->sms && o->size % x->sms == 0) && !hb_scene__named(m->s, o->name, varying, m->varies);
+}
+
+static u16 *bucket(const struct making *m, u32 i)
+{
+	return &m->seen[m->key[i] >> 40 & (BUCKETS - 1)];
 }
 
 static int count(struct making *m, struct hb_same *x, u32 i)
@@ -96,21 +108,31 @@ static int count(struct making *m, struct hb_same *x, u32 i)
 	return 0;
 }
 
-static int count_all(struct making *m, struct hb_same *x, u64 least)
+/* Kinds are numbered only where there may be enough of one. */
+static int count_all(struct making *m, struct hb_same *x)
 {
 	const struct hb_device *v = x->v;
 	u64 until = 0; /* end of what ran before */
+	u16 few = x->few < UINT16_MAX ? (u16)x->few : UINT16_MAX;
 	int err = 0;
 
-	for (u32 i = 0; i < v->n_ops && !err; i++) {
+	for (u32 i = 0; i < v->n_ops; i++) {
 		const struct hb_device_op *o = &v->op[i];
 		bool alone = o->begin >= until && (i + 1 == v->n_ops || v->op[i + 1].begin >= o->end);
 
 		until = o->end > until ? o->end : until;
-		if (o->kind == HB_DEVKIND_KERNEL && o->work == HB_WORK_COMPUTE)
-			x->kernels += o->end - o->begin;
-		if (alone && comparable(m, x, o, least))
+		if (o->kind != HB_DEVKIND_KERNEL || o->work != HB_WORK_COMPUTE)
+			continue;
+		x->kernels += o->end - o->begin;
+		m->of[i] = alone && comparable(m, x, o, x->least);
+		if (m->of[i] && *bucket(m, i) < UINT16_MAX)
+			++*bucket(m, i);
+	}
+	for (u32 i = 0; i < v->n_ops && !err; i++) {
+		if (m->of[i] && *bucket(m, i) >= few)
 			err = count(m, x, i);
+		else
+			m->of[i] = 0;
 	}
 	return err;
 }
@@ -135,29 +157,76 @@ static int fill(const struct making *m, struct hb_same *x)
 	return 0;
 }
 
-int hb_same__build(const struct hb_scene *s, const struct hb_device *v, u64 least, struct hb_same *out)
-{
-	struct making m = {.s = s, .kinds = hb_map__new(), .seen = hb_map__new()};
-	int err;
-
-	*out = (struct hb_same){.v = v, .sms = hb_scene__multiprocessors(s, v->number)};
-	m.key = calloc(v->n_ops + 1, sizeof(*m.key));
-	m.of = calloc(v->n_ops + 1, sizeof(*m.of));
-	err = m.kinds && m.seen && m.key && m.of ? make_keys(v, m.key) : -ENOMEM;
-	err = err ? err : count_all(&m, out, least);
-	err = err ? err : fill(&m, out);
-	hb_map__free(m.kinds);
-	hb_map__free(m.seen);
-	free(m.key);
-	free(m.of);
-	return err;
-}
-
-void hb_same__free(struct hb_same *x)
+static void same_free(struct hb_same *x)
 {
 	free(x->kind);
 	free(x->exec);
 	*x = (struct hb_same){0};
+}
+
+static int build(const struct hb_scene *s, struct hb_same *out)
+{
+	const struct hb_device *v = out->v;
+	struct making m = {.s = s, .varies = &s->same->varies, .kinds = hb_map__new()};
+	int err;
+
+	m.key = malloc((v->n_ops + 1) * sizeof(*m.key));
+	m.of = calloc(v->n_ops + 1, sizeof(*m.of));
+	m.seen = calloc(BUCKETS, sizeof(*m.seen));
+	err = m.kinds && m.key && m.of && m.seen ? make_keys(v, m.key) : -ENOMEM;
+	err = err ? err : count_all(&m, out);
+	err = err ? err : fill(&m, out);
+	hb_map__free(m.kinds);
+	free(m.key);
+	free(m.of);
+	free(m.seen);
+	return err;
+}
+
+struct hb_same *hb_same__of(const struct hb_scene *s, const struct hb_device *v, u64 least, u64 few)
+{
+	struct hb_same *x = &s->same->of[v->index];
+
+	if (x->v && x->least == least && x->few == few) { /* by another pattern */
+		for (u32 i = 0; i < x->n; i++)
+			x->kind[i].usual = 0;
+		for (u32 i = 0; i < x->n_execs; i++)
+			x->exec[i].mode = 0;
+		return x;
+	}
+	same_free(x);
+	*x = (struct hb_same){
+	    .v = v, .least = least, .few = few, .sms = hb_scene__multiprocessors(s, v->number)};
+	if (!build(s, x))
+		return x;
+	same_free(x);
+	return NULL;
+}
+
+struct hb_sames *hb_sames__new(const struct hb_devices *d)
+{
+	u32 n = d ? hb_devices__count(d) : 0;
+	struct hb_sames *a = calloc(1, sizeof(*a));
+
+	if (!a)
+		return NULL;
+	a->n = n;
+	a->of = calloc(n + 1, sizeof(*a->of));
+	if (a->of)
+		return a;
+	free(a);
+	return NULL;
+}
+
+void hb_sames__free(struct hb_sames *a)
+{
+	if (!a)
+		return;
+	for (u32 i = 0; i < a->n; i++)
+		same_free(&a->of[i]);
+	hb_named__free(&a->varies);
+	free(a->of);
+	free(a);
 }
 
 int hb_same__kernels(const struct hb_same *x, u32 *n)

@@ -31,11 +31,21 @@ struct hb_same {
 	u32 n_execs, most; /* most: of one kind */
 	u64 kernels;	   /* ns of all computing kernels of the device, overlaps counted twice */
 	u32 sms;	   /* of the device; 0: not told, so that such grids cannot be left out */
+	u64 least, few;	   /* what was asked for */
 };
 
-/* Those of `least` ns and more. 0 or -ENOMEM; to be freed either way. */
-int hb_same__build(const struct hb_scene *s, const struct hb_device *v, u64 least, struct hb_same *out);
-void hb_same__free(struct hb_same *x);
+struct hb_sames { /* what was looked at so far, by device; inside */
+	struct hb_same *of;
+	u32 n;
+	struct hb_named varies;
+};
+/* NULL: out of memory. */
+struct hb_sames *hb_sames__new(const struct hb_devices *d);
+void hb_sames__free(struct hb_sames *a); /* NULL is fine */
+
+/* Those of `least` ns and more, of kinds with `few` or more executions (fewer may be among them). They belong
+ * to the scene; the caller's members are 0. NULL: out of memory. */
+struct hb_same *hb_same__of(const struct hb_scene *s, const struct hb_device *v, u64 least, u64 few);
 /* How many different kernels (name, grid) those kinds are that have a `usual`. 0 or -ENOMEM. */
 int hb_same__kernels(const struct hb_same *x, u32 *n);
 static inline u64 hb_same__ns(const struct hb_same *x, const struct hb_same_exec *e)

@@ -125,17 +125,37 @@ bool hb_scene__ancestor(const struct hb_scene *s, u32 pid, u32 of)
 
 /* ---- names ---- */
 
-bool hb_scene__named(const struct hb_scene *s, u32 name, const char *const *globs, struct hb_map *seen)
-{
-	u64 *yes = hb_map__slot(seen, name, NULL);
+#define NAMES_MOST (1U << 22) /* a window has no more; what claims to be is not kept */
 
-	if (yes && *yes)
-		return *yes == 2;
+static bool make_room(struct hb_named *seen, u32 name)
+{
+	u32 n = name + name / 4 + 256;
+	u8 *is;
+
+	if (name < seen->n || name >= NAMES_MOST)
+		return name < seen->n;
+	is = realloc(seen->is, n);
+	if (!is)
+		return false;
+	memset(is + seen->n, 0, n - seen->n);
+	seen->is = is;
+	seen->n = n;
+	return true;
+}
+
+bool hb_named__look(const struct hb_scene *s, u32 name, const char *const *globs, struct hb_named *seen)
+{
 	while (*globs && !hb_text__glob(*globs, hb_window__string(s->w, name)))
 		globs++;
-	if (yes)
-		*yes = *globs ? 2 : 1;
+	if (make_room(seen, name))
+		seen->is[name] = *globs ? 2 : 1;
 	return *globs != NULL;
+}
+
+void hb_named__free(struct hb_named *seen)
+{
+	free(seen->is);
+	*seen = (struct hb_named){0};
 }
 
 const char *hb_scene__task_text(const struct hb_scene *s, const struct hb_task *t, char *buf, size_t size)

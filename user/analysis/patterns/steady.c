@@ -14,6 +14,13 @@ static void count(struct hb_steady *sum, const struct hb_tl_call *c, u32 thread)
 	sum->thread = thread;
 }
 
+static int add(struct hb_draft *d, const struct hb_tl_call *c, u32 thread)
+{
+	struct hb_case k = {.begin = c->at.begin, .end = c->at.end, .thread = thread, .stack = c->at.stack};
+
+	return hb_draft__add(d, &k);
+}
+
 int hb_steady__each(const struct hb_scene *s, u32 pid, const struct hb_steady_rule *r, struct hb_steady *sum,
 		    struct hb_draft *d)
 {
@@ -25,15 +32,14 @@ int hb_steady__each(const struct hb_scene *s, u32 pid, const struct hb_steady_ru
 		const struct hb_tl_call *c = hb_timeline__calls(s->tl, t, &n);
 
 		for (u32 i = 0; i < n && !err; i++) {
-			struct hb_case k = {
-			    .begin = c[i].at.begin, .end = c[i].at.end, .thread = t, .stack = c[i].at.stack};
-
-			if (!r->wanted(s, &c[i]) || k.end - k.begin < r->least ||
-			    !hb_scene__steady(s, pid, k.begin, r->warm, r->steps))
+			if (c[i].op != r->op && c[i].op != r->or_op)
+				continue;
+			if (c[i].at.end - c[i].at.begin < r->least || (r->wanted && !r->wanted(s, &c[i])) ||
+			    !hb_scene__steady(s, pid, c[i].at.begin, r->warm, r->steps))
 				continue;
 			count(sum, &c[i], t);
 			if (d)
-				err = hb_draft__add(d, &k);
+				err = add(d, &c[i], t);
 		}
 	}
 	return err;

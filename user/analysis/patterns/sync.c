@@ -7,7 +7,7 @@
 
 static bool to_host(const struct hb_tl_call *c, u64 max_bytes)
 {
-	return c->op == HB_OP_COPY && c->copy == HB_COPY_DTOH && c->bytes <= max_bytes;
+	return c->copy == HB_COPY_DTOH && c->bytes <= max_bytes;
 }
 
 static bool blocked(const struct hb_tl_call *c, u64 wait)
@@ -73,10 +73,12 @@ static void one_step(const struct hb_scene *s, const struct hb_series *p, const 
 
 	for (u32 i = st->call; i < end; i++) {
 		u32 at = HB_NONE;
-		bool copy = to_host(&c[i], r->max_bytes);
+		bool copy = c[i].op == HB_OP_COPY && to_host(&c[i], r->max_bytes);
 		bool ends = false;
 		u64 next;
 
+		if (!copy && (r->want != HB_SYNC_PLAIN || c[i].op != HB_OP_SYNC))
+			continue;
 		if (copy)
 			at = taken = wait_of(c, i, end, r->wait);
 		if (r->want == HB_SYNC_PLAIN)

@@ -262,7 +262,6 @@ static void no_load(const struct hb_load *l, u64 wall, struct hb_verdict *v)
 
 struct hb_verdict hb_verdict__of(const struct hb_verdict_input *in)
 {
-	struct calls c = in->host ? by_calls(in->host) : (struct calls){0};
 	struct sums s = sums_of(in->devices);
 	struct hb_verdict v = {0};
 
@@ -271,6 +270,8 @@ struct hb_verdict hb_verdict__of(const struct hb_verdict_input *in)
 	} else if (s.devices && s.span) {
 		from_devices(&s, &in->load, &v);
 	} else {
+		struct calls c = in->host ? by_calls(in->host) : (struct calls){0};
+
 		if (!hb_devices__counts(in->devices)->records && percent(c.busy + c.idle.likely, c.wall) >= 1)
 			from_calls(&c, &in->load, &v);
 		else
