@@ -11,29 +11,38 @@ struct hb_busy {
 	u32 n;
 };
 
-int hb_busy_row__append(struct hb_busy_row *r, u64 start, u64 end, enum hb_busy_state state,
-			enum hb_busy_state likely)
+static int grow(struct hb_busy_row *r)
 {
-	struct hb_busy_span *last = r->n ? &r->span[r->n - 1] : NULL;
-	u64 begin = last ? r->end : start;
-	u8 what = state == HB_BUSY_UNKNOWN && likely != state ? HB_BUSY_IDLE + likely : state;
+	u32 cap = r->cap < 65536 ? 2 * r->cap + 64 : 4 * r->cap;
+	struct hb_busy_span *p = cap > r->cap ? realloc(r->span, (cap + 1ULL) * sizeof(*p)) : NULL;
+
+	if (!p)
+		return -ENOMEM;
+	r->span = p;
+	r->cap = cap;
+	return 0;
+}
+
+static inline int append(struct hb_busy_row *r, u64 start, u64 end, u8 what)
+{
+	u64 begin = r->n ? r->end : start;
 
 	if (end <= begin || end >> 61)
 		return 0;
 	r->end = end;
-	if (last && last->what == what)
+	if (r->n && r->span[r->n - 1].what == what)
 		return 0;
-	if (r->n == r->cap) {
-		u32 cap = r->cap < 65536 ? 2 * r->cap + 64 : 4 * r->cap;
-		struct hb_busy_span *p = cap > r->cap ? realloc(r->span, (cap + 1ULL) * sizeof(*p)) : NULL;
-
-		if (!p)
-			return -ENOMEM;
-		r->span = p;
-		r->cap = cap;
-	}
+	if (r->n == r->cap && grow(r))
+		return -ENOMEM;
 	r->span[r->n++] = (struct hb_busy_span){.begin = begin, .what = what};
 	return 0;
+}
+
+int hb_busy_row__append(struct hb_busy_row *r, u64 start, u64 end, enum hb_busy_state state,
+			enum hb_busy_state likely)
+{
+	return append(r, start, end,
+		      state == HB_BUSY_UNKNOWN && likely != state ? HB_BUSY_IDLE + likely : state);
 }
 
 /* Gives back what is left over, and says where the last span ends. */
@@ -137,15 +146,18 @@ static bool in_set(const struct hb_ivs *s, u64 t, u64 *next)
 /* Up to `until` nothing was busy. */
 static int quiet(struct hb_busy_row *r, const struct hb_busy_source *s, u64 start, u64 until)
 {
+	u64 t = r->n ? r->end : start;
 	int err = 0;
 
-	for (u64 t = r->n ? r->end : start, next; t < until && !err; t = next) {
+	if (t >= s->from && until <= s->to && !s->not_known->n) /* mostly */
+		return append(r, start, until, HB_BUSY_IDLE);
+	for (u64 next; t < until && !err; t = next) {
 		bool unknown = t < s->from || t >= s->to;
 		enum hb_busy_state as;
 
 		next = t < s->from && s->from < until ? s->from : t < s->to && s->to < until ? s->to : until;
 		as = in_set(s->not_known, t, &next) || unknown ? HB_BUSY_UNKNOWN : HB_BUSY_IDLE;
-		err = hb_busy_row__append(r, start, next, as, as);
+		err = append(r, start, next, as);
 	}
 	return err;
 }
@@ -162,8 +174,7 @@ int hb_busy__exact(struct hb_busy *b, u32 pid, const struct hb_busy_source *s)
 		return err;
 	while (!err && s->next(s->ctx, &from, &to) && from < end) {
 		err = from > start ? quiet(r, s, start, from) : 0;
-		err = err ? err
-			  : hb_busy_row__append(r, start, to < end ? to : end, HB_BUSY_BUSY, HB_BUSY_BUSY);
+		err = err ? err : append(r, start, to < end ? to : end, HB_BUSY_BUSY);
 	}
 	err = err ? err : quiet(r, s, start, end);
 	if (r)

@@ -19,26 +19,41 @@ static u32 more_than(u32 cap, u64 most)
 	return more < UINT32_MAX ? (u32)more : UINT32_MAX;
 }
 
-/* The next item of an array that has no more than `most`, as far as is known. */
-static void *push(void *array, u32 *n, u32 *cap, size_t size, u64 most)
+/* Room for more in an array that has no more than `most`, as far as is known. */
+static bool grow(void *array, u32 *cap, size_t size, u64 most)
 {
-	void **a = array;
+	void **a = array, *p;
+	u32 more = more_than(*cap, most);
 
-	if (*n == *cap) {
-		u32 more = more_than(*cap, most);
-		void *p = more > *cap ? realloc(*a, more * size) : NULL;
-
-		if (!p)
-			return NULL;
-		*a = p;
-		*cap = more;
-	}
-	return (char *)*a + (size_t)(*n)++ * size;
+	p = more > *cap ? realloc(*a, more * size) : NULL;
+	if (!p)
+		return false;
+	*a = p;
+	*cap = more;
+	return true;
 }
 
 void *hb_devices__push(void *array, u32 *n, u32 *cap, size_t size)
 {
-	return push(array, n, cap, size, UINT32_MAX);
+	if (*n == *cap && !grow(array, cap, size, UINT32_MAX))
+		return NULL;
+	return *(char **)array + (size_t)(*n)++ * size;
+}
+
+static struct hb_launch *new_launch(struct hb_devices *d)
+{
+	if (d->n_launches == d->cap_launches &&
+	    !grow(&d->launch, &d->cap_launches, sizeof(*d->launch), hb_window__count(d->w, HB_TYPE_accel)))
+		return NULL;
+	return &d->launch[d->n_launches++];
+}
+
+static struct hb_device_op *new_op(const struct hb_devices *d, struct dev *v)
+{
+	if (v->n_ops == v->cap_ops &&
+	    !grow(&v->ops, &v->cap_ops, sizeof(*v->ops), hb_window__count(d->w, HB_TYPE_device)))
+		return NULL;
+	return &v->ops[v->n_ops++];
 }
 
 /* ---- calls ---- */
@@ -82,8 +97,7 @@ static int on_call(struct hb_devices *d, const struct hb_record *r)
 	}
 	if (!a->correlation)
 		return 0;
-	l = push(&d->launch, &d->n_launches, &d->cap_launches, sizeof(*l),
-		 hb_window__count(d->w, HB_TYPE_accel));
+	l = new_launch(d);
 	n = numbers_of(d, r);
 	if (!l || !n)
 		return -ENOMEM;
@@ -193,8 +207,7 @@ static int find_launch(struct hb_devices *d, struct dev *v, u32 i, u64 correlati
 static int on_operation(struct hb_devices *d, const struct hb_record *r, const struct hb_rec_device *x)
 {
 	struct dev *v = device_of(d, r, x->device);
-	u64 most = hb_window__count(d->w, HB_TYPE_device);
-	struct hb_device_op *o = v ? push(&v->ops, &v->n_ops, &v->cap_ops, sizeof(*o), most) : NULL;
+	struct hb_device_op *o = v ? new_op(d, v) : NULL;
 	u32 stream;
 
 	if (!o || stream_of(v, x, &stream))

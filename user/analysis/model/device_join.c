@@ -85,6 +85,8 @@ u32 hb_numbers__find(const struct hb_devices *d, const struct numbers *n, u64 co
 {
 	u32 first = correlation ? last_with(n, correlation) : 0, best = 0, at = first;
 
+	if (!d->repeats) /* as a rule: no other call has its number; if one comes, join() looks again */
+		return first;
 	for (u32 i = 0; at && i < SAME_MAX; at = d->launch[at - 1].same, i++) {
 		const struct hb_launch *l = &d->launch[at - 1];
 

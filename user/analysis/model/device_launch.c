@@ -62,6 +62,8 @@ static u32 follow(struct walk *k, const struct hb_order *by, u32 n, u64 *length)
 		u32 number = k->v->pub.op[by[i].item].launch;
 		struct hb_launch *l = &k->d->launch[number - 1];
 
+		if (i + AHEAD < n)
+			__builtin_prefetch(&k->d->launch[k->v->pub.op[by[i + AHEAD].item].launch - 1]);
 		begin_until(k, by[i].key);
 		if (l->device == k->v->pub.index)
 			l->queue = k->total;

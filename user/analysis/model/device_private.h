@@ -81,12 +81,12 @@ static inline struct hb_launch *launch_of(const struct hb_devices *d, const stru
 	return o->launch ? &d->launch[o->launch - 1] : NULL;
 }
 
+enum { AHEAD = 24 };
+
 /* Launches lie in the order in which calls ended. Where operations are gone through in theirs, those that are
  * looked at soon are fetched meanwhile. */
 static inline void expect_launch(const struct hb_devices *d, const struct dev *v, u32 i)
 {
-	enum { AHEAD = 16 };
-
 	if (i + AHEAD < v->n_ops && v->ops[i + AHEAD].launch)
 		__builtin_prefetch(&d->launch[v->ops[i + AHEAD].launch - 1]);
 }

@@ -83,6 +83,8 @@ static u8 copy_of(const struct probe *p, u8 kind)
 /* What is launched, and how large. */
 static u64 work_of(const struct hb_rec_accel *r)
 {
+	if (!r->gx)
+		return r->handle;
 	return hb_hash64(hb_hash64(r->handle) ^ ((u64)r->gx << 32 | r->gy)) ^ r->gz;
 }
 
