@@ -24,8 +24,7 @@ SERVED = (
     Served(
         "vllm_quota", "vLLM's engine process may have 12 % of a CPU, and needs more",
         patterns=("P29",), program=GRAPHS, fair=("cause",), within=checks.quota, impossible=cgroup.why_not,
-        shows=checks.throttled, healthy=checks.not_throttled, amount=checks.starved, blamed=("dispatch",),
-        pending="named first, but of what a step stopped in its middle costs the device too little is likely: two thirds"),
+        shows=checks.throttled, healthy=checks.not_throttled, amount=checks.starved, blamed=("dispatch",)),
     Served(
         "vllm_kv", "vLLM's scheduler asks a KV service for each new request and waits; a thread that evicts blocks has its lock",
         patterns=("P14", "P13"), program=GRAPHS, plugins=True, switch="kv",

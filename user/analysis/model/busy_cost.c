@@ -23,15 +23,17 @@ struct piece {
 struct set {
 	struct piece *piece;
 	u32 n_pieces, total; /* different ones; all */
-	u64 time[TIMES], median;
-	u64 bound; /* it takes no longer; UINT64_MAX: none */
-	u32 n_times;
+	u64 time[TIMES], bound[TIMES];
+	u32 n_times, n_bounds;
+	u64 takes;  /* after solve .. */
+	bool timed; /* .. just so long; false: no longer */
 };
 
 struct key {
 	u64 time[TIMES]; /* as the last of a set, the device idle after it */
 	u32 n_times;
 	s64 limit;
+	bool timed; /* it is in a set whose time is known */
 };
 
 struct hb_costs {
@@ -136,7 +138,6 @@ static int fill_set(struct set *s, const u32 *key, u32 n)
 		s->piece[s->n_pieces - 1].count++;
 	}
 	s->total = n;
-	s->bound = UINT64_MAX;
 	return 0;
 }
 
@@ -161,8 +162,8 @@ int hb_costs__learn(struct hb_costs *c, u32 *key, u32 n, u64 ns, bool bound)
 		return -ENOMEM;
 	if (!bound)
 		s->time[s->n_times++ % TIMES] = ns;
-	else if (ns < s->bound)
-		s->bound = ns;
+	else
+		s->bound[s->n_bounds++ % TIMES] = ns;
 	return 0;
 }
 
@@ -176,23 +177,32 @@ static u32 kept(u32 n_times)
 	return n_times < TIMES ? n_times : TIMES;
 }
 
-/* A set that was seen more often counts more. */
+/* A set that was seen more often counts more; that one takes no longer than a bound holds in full. Of what is
+ * bound only, just pieces that no other set tells of may take all of it. */
 static void spread(struct hb_costs *c, const struct set *s, u32 most)
 {
-	s64 off = (s64)s->median, weight = 0;
+	s64 off = (s64)s->takes, weight = 0;
+	bool more, timed = s->timed;
 
 	for (u32 i = 0; i < s->n_pieces; i++) {
 		s64 cost = c->cost[s->piece[i].key];
 
 		off -= cost > 0 ? cost * s->piece[i].count : 0;
-		weight += (s64)s->piece[i].count * s->piece[i].count;
 	}
-	off = clamp(off, -COST_MAX, COST_MAX) * (kept(s->n_times) ? kept(s->n_times) : 1) / most;
+	more = off > 0;
+	off = clamp(off, -COST_MAX, COST_MAX);
+	if (timed || more)
+		off = off * (timed ? kept(s->n_times) : 1) / most;
+	for (u32 i = 0; i < s->n_pieces; i++)
+		if (timed || !more || !c->key[s->piece[i].key].timed)
+			weight += (s64)s->piece[i].count * s->piece[i].count;
 	for (u32 i = 0; i < s->n_pieces; i++) {
+		struct key *k = &c->key[s->piece[i].key];
 		s64 *cost = &c->cost[s->piece[i].key];
 
-		*cost = clamp((*cost > 0 ? *cost : 0) + off * (s64)s->piece[i].count / weight, 0,
-			      c->key[s->piece[i].key].limit);
+		if (timed || !more || !k->timed)
+			*cost = clamp((*cost > 0 ? *cost : 0) + off * (s64)s->piece[i].count / weight, 0,
+				      k->limit);
 	}
 }
 
@@ -203,12 +213,24 @@ static int cmp_u64(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static u64 median_of(u64 *time, u32 n_times, u64 none)
+/* The part-th part from below of the kept ones; `none` without any. */
+static u64 part_of(u64 *time, u32 n_times, u32 part, u64 none)
 {
 	u32 n = kept(n_times);
 
 	qsort(time, n, sizeof(*time), cmp_u64);
-	return n ? time[n / 2] : none;
+	return n ? time[n / part] : none;
+}
+
+/* The median of its times. A thread without a CPU sees waits end too late, and its calls are slow when it has
+ * one again, as if it had waited: bounds that are tighter count where there are as many of them. */
+static void decide(struct set *s)
+{
+	u64 time = part_of(s->time, s->n_times, 2, UINT64_MAX);
+	u64 bound = part_of(s->bound, s->n_bounds, 4, UINT64_MAX);
+
+	s->timed = s->n_times && (time <= bound || s->n_times > s->n_bounds);
+	s->takes = s->timed ? time : bound;
 }
 
 int hb_costs__solve(struct hb_costs *c)
@@ -220,13 +242,15 @@ int hb_costs__solve(struct hb_costs *c)
 		return -ENOMEM;
 	for (u32 i = 0; i < c->n_keys; i++) {
 		c->cost[i] = -1;
-		c->key[i].limit = (s64)median_of(c->key[i].time, c->key[i].n_times, COST_MAX);
+		c->key[i].limit = (s64)part_of(c->key[i].time, c->key[i].n_times, 2, COST_MAX);
 	}
 	for (u32 i = 0; i < c->n_sets; i++) {
 		struct set *s = &c->set[i];
 
-		s->median = median_of(s->time, s->n_times, s->bound);
+		decide(s);
 		most = kept(s->n_times) > most ? kept(s->n_times) : most;
+		for (u32 k = 0; s->timed && k < s->n_pieces; k++)
+			c->key[s->piece[k].key].timed = true;
 	}
 	for (u32 r = 0; r < ROUNDS; r++)
 		for (u32 i = 0; i < c->n_sets; i++)
@@ -239,8 +263,8 @@ u64 hb_costs__longest(const struct hb_costs *c)
 	u64 most = 0;
 
 	for (u32 i = 0; i < c->n_sets; i++)
-		if (c->set[i].n_times && c->set[i].median > most)
-			most = c->set[i].median;
+		if (c->set[i].timed && c->set[i].takes > most)
+			most = c->set[i].takes;
 	return most;
 }
 

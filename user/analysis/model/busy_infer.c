@@ -18,8 +18,12 @@
 #include "analysis/model/dist.h"
 #include "analysis/model/order.h"
 
-#define BLOCKED_NS 20000 /* shorter waits do not say that there was work */
-#define OPEN_MAX   8192	 /* submissions not known to be done; of more the older half is taken to be */
+#define BLOCKED_NS 20000    /* shorter waits do not say that there was work */
+#define COLD_NS	   200000   /* nor do these, by a thread that stood still just before: its calls are slow */
+#define JUST_NS	   2000000  /* so long before .. */
+#define STILL_NS   20000000 /* .. for this long */
+#define OPEN_MAX   8192	    /* submissions not known to be done; of more the older half is taken to be */
+#define CARRY_MAX  1024	    /* more that was done at an unknown time is not learnt from */
 
 enum what { BEGINS, NO_MORE_BUSY, ENDS };
 enum cover { COVER_NOTHING, COVER_ALL, COVER_STREAM, COVER_EVENT };
@@ -32,6 +36,7 @@ struct item {		/* a call that gives work, waits, or records an event */
 	u32 stream; /* a number for it */
 	u8 cover;   /* of a wait: enum cover */
 	u8 work, readback, records;
+	u8 blocks; /* a wait that says that there was work */
 };
 
 struct infer {
@@ -42,9 +47,11 @@ struct infer {
 	u32 n_items, cap_items, n_keys;
 	struct hb_order *event; /* 4 * item + enum what, by time */
 	u32 n_events;
-	u32 *open, n_open;	/* items submitted and not known to be done, in order */
-	u64 *given;		/* when those that the last wait covered were submitted */
-	u32 *done, n_done;	/* those that the last wait was the first to cover; keys for learning */
+	u32 *open, n_open; /* items submitted and not known to be done, in order */
+	u64 *given;	   /* when those of `done` were submitted */
+	u32 *done, n_done; /* those that waits were the first to cover since `since`; keys for learning */
+	u32 n_carried;	   /* the first of these: by waits before the last one */
+	u32 *set;	   /* room for a copy of `done` */
 	struct hb_map *streams; /* handle -> number */
 	u64 last_handle;	/* and its number */
 	u32 last_stream;
@@ -55,6 +62,7 @@ struct infer {
 	bool learning, dirty;	 /* dirty: work from before the window may be under way */
 	u32 depth;		 /* waits that block now */
 	u64 since;		 /* the device was at work, or done, up to here for sure */
+	bool loose;		 /* with some of what was done by then, longer */
 	u64 drain;		 /* when the queue will be empty, likely */
 	bool drain_known;
 };
@@ -110,6 +118,25 @@ static u64 handle_of(const struct infer *x, const struct item *it)
 	return hb_timeline__calls(x->tl, it->thread, &n)[it->call].handle;
 }
 
+/* It has just run again after a long time; what it needs has to be fetched from memory anew. */
+static bool cold(const struct infer *x, u32 thread, u64 t)
+{
+	u32 n, i = hb_timeline__from(x->tl, thread, HB_TL_SLEEP, t);
+	const struct hb_tl_sleep *s = hb_timeline__sleeps(x->tl, thread, &n);
+
+	while (i-- > 0 && s[i].at.end + JUST_NS > t)
+		if (s[i].at.end - s[i].at.begin >= STILL_NS)
+			return true;
+	return false;
+}
+
+static bool says_work(const struct infer *x, const struct item *w)
+{
+	u64 dur = w->until - w->begin;
+
+	return dur >= COLD_NS || (dur >= BLOCKED_NS && !cold(x, w->thread, w->begin));
+}
+
 static int add_item(struct infer *x, u32 thread, u32 i, const struct hb_tl_call *c)
 {
 	struct item it = {
@@ -123,6 +150,7 @@ static int add_item(struct infer *x, u32 thread, u32 i, const struct hb_tl_call 
 
 		it.until = hb_call__done(x->tl, thread, i, &sure);
 		it.end = sure ? it.until : it.end;
+		it.blocks = says_work(x, &it);
 	}
 	it.readback = it.work && c->copy == HB_COPY_DTOH;
 	it.records = c->op == HB_OP_EVENT && c->handle && has(x, c, "EventRecord");
@@ -169,9 +197,10 @@ static int order(struct infer *x)
 	x->event = calloc(x->n_items * 3 + 1, sizeof(*x->event));
 	x->open = malloc((OPEN_MAX + 1) * sizeof(*x->open));
 	x->done = malloc((OPEN_MAX + 1) * sizeof(*x->done));
+	x->set = malloc((OPEN_MAX + 1) * sizeof(*x->set));
 	x->given = malloc((OPEN_MAX + 1) * sizeof(*x->given));
 	x->waited = calloc(hb_timeline__threads(x->tl) + 1, sizeof(*x->waited));
-	if (!x->event || !x->open || !x->done || !x->given || !x->waited)
+	if (!x->event || !x->open || !x->done || !x->set || !x->given || !x->waited)
 		return -ENOMEM;
 	for (u32 i = 0; i < x->n_items; i++) {
 		const struct item *it = &x->item[i];
@@ -253,13 +282,15 @@ static struct item place_of(const struct infer *x, const struct item *w)
 	return at;
 }
 
-/* Takes what is done out of the open ones, to x->done and x->given. */
+/* Takes what is done out of the open ones, to x->done and x->given, behind what is carried there. */
 static void cover(struct infer *x, const struct item *waited)
 {
 	struct item place = place_of(x, waited), *w = &place;
 	u32 kept = 0, readback = w->cover == COVER_STREAM ? last_readback(x, w) : 0;
 
-	x->n_done = 0;
+	if (x->n_carried > CARRY_MAX || x->n_carried + x->n_open > OPEN_MAX)
+		x->n_carried = x->since = 0;
+	x->n_done = x->n_carried;
 	for (u32 i = 0; i < x->n_open; i++) {
 		if (!covers(x, w, i, readback)) {
 			x->open[kept++] = x->open[i];
@@ -271,21 +302,61 @@ static void cover(struct infer *x, const struct item *waited)
 	x->n_open = kept;
 }
 
+static u64 later(u64 a, u64 b)
+{
+	return a > b ? a : b;
+}
+
 /* How long the device can have worked for what was done by t: it had all of it since the first was given.
  * What was given last, as far as it is of one sort, shows how long a piece takes where launches are slower
  * than the device. */
 static u64 time_taken(struct infer *x, u64 t)
 {
-	u64 from = x->given[0] > x->since ? x->given[0] : x->since, least = UINT64_MAX;
+	u64 from = later(x->given[0], x->since), least = UINT64_MAX;
 
 	for (u32 i = x->n_done; i-- > 0 && x->done[i] == x->done[x->n_done - 1];) {
-		u64 since = x->given[i] > x->since ? x->given[i] : x->since;
+		u64 since = later(x->given[i], x->since);
 		u64 each = (t > since ? t - since : 0) / (x->n_done - i);
 
 		least = each < least ? each : least;
 	}
 	hb_costs__limit(x->costs, x->done[x->n_done - 1], least);
 	return t > from ? t - from : 0;
+}
+
+/* Did whoever gave it stop in between, for most of the time that it took? The device may have had nothing to
+ * do then. */
+static bool given_in_parts(const struct infer *x, u64 taken)
+{
+	u64 longest = 0;
+
+	for (u32 i = 1; i < x->n_done; i++) {
+		u64 last = later(x->given[i - 1], x->since), this = later(x->given[i], x->since);
+
+		longest = this > last ? later(this - last, longest) : longest;
+	}
+	return longest > taken / 2;
+}
+
+/* Is it known when what it waited for was done? */
+static bool end_known(const struct item *w)
+{
+	return w->end - w->until < BLOCKED_NS;
+}
+
+/* What waits covered since `since` took no longer than to this one's end; when it blocked, just so long. A
+ * wait that began when all was done, and whose end is known, was over at its begin. */
+static int learn(struct infer *x, const struct item *w, bool blocked)
+{
+	bool sure = end_known(w);
+	u64 t = blocked || !sure ? w->end : w->begin, taken;
+
+	if (t <= x->since) /* another thread's wait was over first */
+		return 0;
+	taken = time_taken(x, t);
+	memcpy(x->set, x->done, x->n_done * sizeof(*x->set));
+	return hb_costs__learn(x->costs, x->set, x->n_done, taken,
+			       !blocked || !sure || x->loose || given_in_parts(x, taken));
 }
 
 /* After a wait that blocked what is still open has all its time to come; after another the queue's model
@@ -305,24 +376,28 @@ static void redrain(struct infer *x, u64 t, bool blocked)
 }
 
 /* A wait returned. When it blocked, the device took from where it was known to be at work, or given work, to
- * here for what is done now. One that did not block, and left work open, does not say when the device was
- * done. */
+ * here for what is done now, and for what waits that did not block found done since: of that nobody knows
+ * when, just that it was before. */
 static int wait_done(struct infer *x, const struct item *w)
 {
-	bool blocked = w->until - w->begin >= BLOCKED_NS;
+	bool blocked = w->blocks, news;
 	int err = 0;
 
 	cover(x, w);
-	if (x->learning && x->n_done && !x->dirty && x->since)
-		err = hb_costs__learn(x->costs, x->done, x->n_done,
-				      time_taken(x, blocked ? w->end : w->begin), !blocked);
+	news = x->n_done > x->n_carried;
+	if (x->learning && news && !x->dirty && x->since)
+		err = learn(x, w, blocked);
 	/* A stream works in order: what came before something of this window is done with it. */
-	if (w->cover == COVER_ALL || x->n_done || (w->cover == COVER_STREAM && !x->n_open))
+	if (w->cover == COVER_ALL || news || (w->cover == COVER_STREAM && !x->n_open))
 		x->dirty = false;
-	x->since = blocked || !x->n_open ? w->end : 0;
+	if (blocked || !x->n_open) {
+		x->loose = x->n_open && !end_known(w);
+		x->since = x->loose ? w->until : w->end;
+	}
+	x->n_carried = blocked || !x->n_open || !x->since ? 0 : x->n_done;
 	if (w->cover == COVER_EVENT)
 		x->waited[w->thread] = w->end;
-	if (!x->learning && (x->n_done || blocked))
+	if (!x->learning && (news || blocked))
 		redrain(x, w->end, blocked);
 	return err;
 }
@@ -349,7 +424,7 @@ static void look_at_waits(struct infer *x, struct lag *l, u64 usual)
 
 	for (u32 k = 0; k < x->n_events; k++) {
 		const struct item *it = &x->item[x->event[k].item / 4];
-		bool blocked = it->until - it->begin >= BLOCKED_NS;
+		bool blocked = it->blocks;
 
 		if (it->work && x->event[k].item % 4 == BEGINS) {
 			first = first ? first : it->begin;
@@ -417,7 +492,7 @@ static int find_slow_copies(struct infer *x)
 		if (it->work) {
 			votes[it->key * 2]++;
 			pending = it->key;
-		} else if (pending != HB_NONE && it->until - it->begin >= BLOCKED_NS) {
+		} else if (pending != HB_NONE && it->blocks) {
 			votes[pending * 2 + 1]++;
 			pending = HB_NONE;
 		}
@@ -462,7 +537,8 @@ static int reset(struct infer *x, bool learning)
 	x->n_open = 0;
 	x->depth = 0;
 	x->dirty = true;
-	x->since = 0;
+	x->since = x->n_carried = 0;
+	x->loose = false;
 	/* What was given before the window is done, likely, after the longest time that anything took in it.
 	 */
 	x->drain = learning ? 0 : hb_timeline__start(x->tl) + hb_costs__longest(x->costs);
@@ -479,7 +555,7 @@ static int pass(struct infer *x, bool learning)
 
 	for (u32 k = 0; k < x->n_events && !err; k++) {
 		const struct item *it = &x->item[x->event[k].item / 4];
-		bool blocks = it->cover && it->until - it->begin >= BLOCKED_NS;
+		bool blocks = it->cover && it->blocks;
 		u32 what = x->event[k].item % 4;
 
 		if (what != BEGINS && !it->cover)
@@ -530,6 +606,7 @@ int hb_busy__infer_row(struct hb_busy_row *r, const struct hb_timeline *tl)
 	free(x.event);
 	free(x.open);
 	free(x.done);
+	free(x.set);
 	free(x.given);
 	free(x.waited);
 	return err;

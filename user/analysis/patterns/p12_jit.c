@@ -15,12 +15,21 @@ static const struct hb_param params[] = {
     {0},
 };
 
+/* Not what calls compiled kernels: in TorchInductor's runtime, and in Triton's autotuner, that is each
+ * launch. */
 static const struct hb_frame_rule frames[] = {
     {"triton.compiler*", "*"},
     {"triton.runtime.jit*", "*compile*"},
-    {"triton.runtime.autotuner*", "*"},
-    {"torch._inductor*", "*"},
-    {"torch._dynamo*", "*compile*"},
+    {"triton.runtime.autotuner*", "*bench*"},
+    {"torch._inductor*", "*compile*"},
+    {"torch._inductor*", "*benchmark*"},
+    {"torch._inductor.codegen*", "*"},
+    {"torch._inductor.graph*", "*"},
+    {"torch._inductor.scheduler*", "*"},
+    {"torch._dynamo.convert_frame*", "*"},
+    {"torch._dynamo.symbolic_convert*", "*"},
+    {"torch._dynamo.output_graph*", "*"},
+    {"torch._dynamo.guards*", "CheckFunctionManager*"},
     {"tilelang*", "*compile*"},
     {"*", "*compile_and_load*"},
     {"*", "nvrtcCompileProgram*"},
