@@ -56,18 +56,6 @@ void hb_ivs__add(struct hb_ivs *s, uint64_t begin, uint64_t end)
 		s->v[s->n++] = (struct hb_iv){.begin = begin, .end = end};
 }
 
-void hb_ivs__append(struct hb_ivs *s, uint64_t begin, uint64_t end)
-{
-	struct hb_iv *last = s->n ? &s->v[s->n - 1] : NULL;
-
-	if (begin >= end)
-		return;
-	if (last && begin <= last->end)
-		last->end = most(last->end, end);
-	else
-		hb_ivs__add(s, begin, end);
-}
-
 static int cmp_begin(const void *a, const void *b)
 {
 	const struct hb_iv *x = a, *y = b;

@@ -27,12 +27,23 @@ void hb_ivs__free(struct hb_ivs *s); /* also resets to empty */
 
 /* Adds an interval; an empty or backward one is ignored. */
 void hb_ivs__add(struct hb_ivs *s, uint64_t begin, uint64_t end);
-/* The same of one that begins no earlier than the last one did: what is added so to an empty set is joined.
- */
-void hb_ivs__append(struct hb_ivs *s, uint64_t begin, uint64_t end);
 /* Room for n intervals in all; and none for more than there are. */
 void hb_ivs__reserve(struct hb_ivs *s, size_t n);
 void hb_ivs__fit(struct hb_ivs *s);
+/* Adds one that begins no earlier than the last one did: what is added so to an empty set is joined. */
+static inline void hb_ivs__append(struct hb_ivs *s, uint64_t begin, uint64_t end)
+{
+	struct hb_iv *last = s->n ? &s->v[s->n - 1] : NULL;
+
+	if (begin >= end)
+		return;
+	if (last && begin <= last->end)
+		last->end = last->end > end ? last->end : end;
+	else if (s->n < s->cap)
+		s->v[s->n++] = (struct hb_iv){.begin = begin, .end = end};
+	else
+		hb_ivs__add(s, begin, end);
+}
 /* Sorts and merges. Needed before all of the following. */
 void hb_ivs__join(struct hb_ivs *s);
 

@@ -88,7 +88,7 @@ static void pick(struct hb_frame_pick *p, u32 pid, u32 raw, struct hb_picked *to
 	to->outside = hb_hash_bytes(st.locs, at * sizeof(*st.locs));
 }
 
-enum { RECENT = 4096 };
+enum { RECENT = 16384 };
 
 int hb_frame_pick__init(struct hb_frame_pick *p, struct hb_window *w)
 {

@@ -51,20 +51,20 @@ static void idle_of(const struct hb_scene *s, u32 pid, struct hb_sets *out)
 {
 	u32 n;
 	const struct hb_busy_span *b = hb_busy__spans(s->busy, pid, &n);
-	size_t sure = 0;
 
-	for (u32 i = 0; i < n; i++)
-		sure += hb_busy_span__state(&b[i]) == HB_BUSY_IDLE;
-	hb_ivs__reserve(&out->sure, sure);
+	if (n)
+		hb_ivs__reserve(&out->sure, n / 2 + 1); /* neighbours differ */
 	for (u32 i = 0; i < n; i++) {
-		struct hb_ivs *to = hb_busy_span__state(&b[i]) == HB_BUSY_IDLE	  ? &out->sure
-				    : hb_busy_span__state(&b[i]) == HB_BUSY_BUSY  ? NULL
-				    : hb_busy_span__likely(&b[i]) == HB_BUSY_IDLE ? &out->likely
-										  : &out->maybe;
+		enum hb_busy_state is = hb_busy_span__state(&b[i]);
 
-		if (to)
-			hb_ivs__append(to, b[i].begin, hb_busy_span__end(&b[i]));
+		if (is == HB_BUSY_IDLE)
+			hb_ivs__append(&out->sure, b[i].begin, hb_busy_span__end(&b[i]));
+		else if (is == HB_BUSY_UNKNOWN)
+			hb_ivs__append(hb_busy_span__likely(&b[i]) == HB_BUSY_IDLE ? &out->likely
+										   : &out->maybe,
+				       b[i].begin, hb_busy_span__end(&b[i]));
 	}
+	hb_ivs__fit(&out->sure);
 }
 
 static void take_off(struct hb_ivs *s, const struct hb_ivs *off)
@@ -99,6 +99,8 @@ static void leave_out(const struct hb_scene *s, u32 pid, struct hb_sets *idle)
 /* What several processes tell of one thread, without overlap. */
 static void tidy(struct hb_sets *s)
 {
+	if (s->tidy)
+		return;
 	hb_ivs__join(&s->sure);
 	hb_ivs__join(&s->likely);
 	hb_ivs__join(&s->maybe);
@@ -149,6 +151,7 @@ static void add_idle(struct hb_exposure *x, u32 thread, const struct hb_sets *ow
 
 	if (!t || t == own)
 		return;
+	t->tidy = false;
 	hb_ivs__cut(&idle->sure, g->begin, g->end, &t->sure);
 	if (idle->likely.n)
 		hb_ivs__cut(&idle->likely, g->begin, g->end, &t->likely);
@@ -176,9 +179,11 @@ static void blame(struct hb_exposure *x, const struct hb_scene *s, const struct 
 	if (own && !hb_sets__any(own)) {
 		hb_sets__free(own);
 		*own = idle;
+		own->tidy = true;
 		return;
 	}
 	if (own) {
+		own->tidy = false;
 		add_all(&idle.sure, &own->sure);
 		add_all(&idle.likely, &own->likely);
 		add_all(&idle.maybe, &own->maybe);

@@ -377,7 +377,7 @@ int hb_draft__add_work(struct hb_draft *d, const struct hb_device *v, const stru
 	return err;
 }
 
-int hb_draft__add_op(struct hb_draft *d, const struct hb_device_op *o, u64 saved)
+static void keep_op(struct hb_draft *d, const struct hb_device_op *o)
 {
 	const struct hb_instance x = {.begin = o->begin, .end = o->end};
 	struct hb_instance *kept = keep_worst(&d->f, &x);
@@ -385,6 +385,16 @@ int hb_draft__add_op(struct hb_draft *d, const struct hb_device_op *o, u64 saved
 
 	if (k)
 		kept->stack = k->stack;
+}
+
+/* There may be millions: most are no candidates for the three worst. */
+int hb_draft__add_op(struct hb_draft *d, const struct hb_device_op *o, u64 saved)
+{
+	const struct hb_instance *least = &d->f.worst[HB_INSTANCES - 1];
+	u64 ns = o->end - o->begin;
+
+	if (d->f.n_worst < HB_INSTANCES || (!least->exposed_likely && least->end - least->begin < ns))
+		keep_op(d, o);
 	d->f.device_ns += saved;
-	return count(d, 1, o->end - o->begin);
+	return count(d, 1, ns);
 }

@@ -41,6 +41,7 @@ struct hb_scene {
 struct hb_sets {		     /* idle time that a thread is to blame for; parts that do not overlap */
 	struct hb_ivs sure;	     /* known */
 	struct hb_ivs likely, maybe; /* beyond it: what likely was idle too; what may have been */
+	bool tidy;		     /* inside: in order as it came */
 };
 /* Of one thread; never NULL. On a dispatch thread: all idle time of its device. */
 const struct hb_sets *hb_scene__exposed(const struct hb_scene *s, u32 thread);

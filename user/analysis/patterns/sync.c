@@ -110,7 +110,7 @@ int hb_syncs__find(const struct hb_scene *s, const struct hb_series *p, const st
 	u32 n;
 	const struct hb_tl_call *c = hb_timeline__calls(s->tl, p->dispatch, &n);
 
-	*out = (struct hb_syncs){.v = calloc(n + 1, sizeof(*out->v))};
+	*out = (struct hb_syncs){.v = malloc(((size_t)n + 1) * sizeof(*out->v))};
 	if (!out->v)
 		return -ENOMEM;
 	for (u32 i = 0; i < p->n; i++)
