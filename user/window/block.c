@@ -166,6 +166,21 @@ static bool all_zero(const u8 *p, size_t size)
 	return true;
 }
 
+/* A word of n records. */
+static void clear(u8 *rows, size_t size, u32 n)
+{
+	static const u64 zero;
+
+	for (; n >= 4; n -= 4, rows += 4 * size) {
+		memcpy(rows, &zero, 8);
+		memcpy(rows + size, &zero, 8);
+		memcpy(rows + 2 * size, &zero, 8);
+		memcpy(rows + 3 * size, &zero, 8);
+	}
+	for (; n; n--, rows += size)
+		memcpy(rows, &zero, 8);
+}
+
 static void from_planes(u8 *rows, const u8 *planes, u32 n, u32 words)
 {
 	size_t size = 8u * words;
@@ -175,8 +190,7 @@ static void from_planes(u8 *rows, const u8 *planes, u32 n, u32 words)
 		const u8 *p = planes + (size_t)8 * k * n;
 
 		if (all_zero(p, (size_t)8 * n)) {
-			for (i = 0; i < n; i++)
-				memset(rows + i * size + 8 * k, 0, 8);
+			clear(rows + 8 * k, size, n);
 			continue;
 		}
 		for (i = 0; i + 16 <= n; i += 16)

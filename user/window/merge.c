@@ -227,37 +227,50 @@ static inline void settle(struct hb_merge *m)
 		sift_down(m, 0);
 }
 
-int hb_merge__next(struct hb_merge *m, struct hb_raw *r)
+/* The stream on top has its frame in memory; out of line, as that is what most calls find. 1, 0 at the end,
+ * -errno. */
+static __attribute__((noinline)) int bring(struct hb_merge *m)
 {
-	struct stream *s;
-
 	if (!m->started)
 		hb_merge__rewind(m);
 	while (m->n_heap) {
-		s = m->heap[0];
+		struct stream *s = m->heap[0];
+		int err;
+
+		if (s->d.count)
+			return 1;
 		if (at_end(s)) {
 			drop_top(m);
 			continue;
 		}
-		if (!s->d.count) {
-			int err = enter_frame(m, s);
-
-			if (err < 0)
-				return err;
-			if (!err)
-				sift_down(m, 0);
-			continue;
-		}
-		r->head = &s->d.heads[s->at];
-		r->ts = s->ts;
-		r->size = s->d.size[r->head->type];
-		r->payload = s->d.payload[r->head->type];
-		s->d.payload[r->head->type] += r->size;
-		advance(s);
-		settle(m);
-		return 1;
+		err = enter_frame(m, s);
+		if (err < 0)
+			return err;
+		if (!err)
+			sift_down(m, 0);
 	}
 	return 0;
+}
+
+int hb_merge__next(struct hb_merge *m, struct hb_raw *r)
+{
+	struct stream *s = m->n_heap ? m->heap[0] : NULL;
+
+	if (!s || !s->d.count) {
+		int got = bring(m);
+
+		if (got <= 0)
+			return got;
+		s = m->heap[0];
+	}
+	r->head = &s->d.heads[s->at];
+	r->ts = s->ts;
+	r->size = s->d.size[r->head->type];
+	r->payload = s->d.payload[r->head->type];
+	s->d.payload[r->head->type] += r->size;
+	advance(s);
+	settle(m);
+	return 1;
 }
 
 u64 hb_merge__bad_frames(const struct hb_merge *m, u64 *records)

@@ -29,6 +29,8 @@ struct hb_window {
 	u64 by_type[HB_TYPE_MAX];
 	char damage[512];
 	u64 record[HB_RECORD_MAX / 8]; /* a shorter record, extended by zeros */
+	const struct hb_task *tasks;   /* as hb_tables_in__tasks() has them */
+	u32 n_tasks;
 };
 
 /* ---- opening ---- */
@@ -276,8 +278,10 @@ struct hb_window *hb_window__open(const char *path, struct hb_error *e)
 	}
 	w->fd = -1;
 	if (open_file(w, path, e) == 0 && identify(w, path, e) == 0 && alloc_parts(w, e) == 0 &&
-	    read_frames(w, path, e) == 0 && sum_up(w, e) == 0)
+	    read_frames(w, path, e) == 0 && sum_up(w, e) == 0) {
+		w->tasks = hb_tables_in__tasks(w->tables, &w->n_tasks);
 		return w;
+	}
 	hb_window__close(w);
 	return NULL;
 }
@@ -320,7 +324,7 @@ static void count_undecoded(struct hb_window *w)
 	describe(w);
 }
 
-static u64 begin_of(const struct hb_type *t, u64 ts, const void *data)
+static inline u64 begin_of(const struct hb_type *t, u64 ts, const void *data)
 {
 	u64 dur;
 
@@ -330,11 +334,10 @@ static u64 begin_of(const struct hb_type *t, u64 ts, const void *data)
 	return dur < ts ? ts - dur : 0;
 }
 
-/* Longer records (newer minor) are cut by whoever reads only what it knows; shorter ones get zeros. */
-static const void *extend(struct hb_window *w, const struct hb_type *t, const struct hb_raw *raw)
+/* Longer records (newer minor) are cut by whoever reads only what it knows; shorter ones get zeros, here. */
+static __attribute__((noinline)) const void *extend(struct hb_window *w, const struct hb_type *t,
+						    const struct hb_raw *raw)
 {
-	if (raw->size >= t->size)
-		return raw->payload;
 	memcpy(w->record, raw->payload, raw->size);
 	memset((char *)w->record + raw->size, 0, t->size - raw->size);
 	return w->record;
@@ -356,13 +359,9 @@ int hb_window__next(struct hb_window *w, struct hb_record *r)
 	} while (!t);
 	r->ts = raw.ts;
 	r->type = raw.head->type;
-	r->task_idx = raw.head->task;
-	r->task = hb_tables_in__task(w->tables, raw.head->task);
-	if (!r->task) {
-		r->task_idx = 0;
-		r->task = hb_tables_in__task(w->tables, 0);
-	}
-	r->data = extend(w, t, &raw);
+	r->task_idx = raw.head->task < w->n_tasks ? raw.head->task : 0;
+	r->task = w->tasks + r->task_idx;
+	r->data = raw.size >= t->size ? raw.payload : extend(w, t, &raw);
 	r->begin = begin_of(t, raw.ts, r->data);
 	return 1;
 }

@@ -16,6 +16,7 @@ struct list { /* intervals of one kind and thread */
 	u32 n, cap;
 	u32 hint; /* where the last search ended: at most n */
 	bool unsorted;
+	u64 last; /* begin of the last one */
 };
 
 struct thread {
@@ -29,7 +30,7 @@ struct probe { /* what is asked of a probe's row for each of its records */
 
 struct hb_timeline {
 	struct hb_window *w;
-	u64 start, end, records;
+	u64 start, end;
 	struct thread **thread;
 	u32 n_threads, cap_threads;
 	u32 *by_task; /* thread + 1; by task index */
@@ -267,21 +268,19 @@ static const u8 kind_of[HB_TYPE_MAX] = {
 /* In large steps once it is large: what is not filled yet is no memory yet, and what is there already may
  * have to be copied. What is left over is given back at the end. `most`: as many as there are, as far as is
  * known. */
-static void *append(struct list *l, size_t size, u64 most)
+static bool grow(struct list *l, size_t size, u64 most)
 {
-	if (l->n == l->cap) {
-		u64 cap = l->cap < 8192 ? l->cap + l->cap / 2 + 8 : 4ULL * l->cap;
-		void *p;
+	u64 cap = l->cap < 8192 ? l->cap + l->cap / 2 + 8 : 4ULL * l->cap;
+	void *p;
 
-		if (cap > most && most > l->cap)
-			cap = most;
-		p = cap <= UINT32_MAX ? realloc(l->item, cap * size) : NULL;
-		if (!p)
-			return NULL;
-		l->item = p;
-		l->cap = (u32)cap;
-	}
-	return (char *)l->item + (size_t)l->n++ * size;
+	if (cap > most && most > l->cap)
+		cap = most;
+	p = cap <= UINT32_MAX ? realloc(l->item, cap * size) : NULL;
+	if (!p)
+		return false;
+	l->item = p;
+	l->cap = (u32)cap;
+	return true;
 }
 
 static int make_room(struct hb_timeline *tl)
@@ -342,6 +341,7 @@ static int on_record(void *ctx, const struct hb_record *r)
 	struct hb_timeline *tl = ctx;
 	u32 kind = r->type < HB_TYPE_MAX ? kind_of[r->type] : 0;
 	struct thread *t = thread_of(tl, r);
+	const struct kind *k;
 	struct hb_span *s;
 	struct list *l;
 
@@ -353,17 +353,17 @@ static int on_record(void *ctx, const struct hb_record *r)
 		on_life(t, r);
 	if (!kind-- || (kinds[kind].keep && !kinds[kind].keep(r->data)))
 		return 0;
+	k = &kinds[kind];
 	l = &t->list[kind];
-	s = append(l, kinds[kind].size, hb_window__count(tl->w, r->type));
-	if (!s)
+	if (l->n == l->cap && !grow(l, k->size, hb_window__count(tl->w, r->type)))
 		return oom(tl);
-	kinds[kind].fill(tl, r, s);
+	s = span_at(l, k->size, l->n++);
+	k->fill(tl, r, s);
 	s->begin = r->begin < r->ts ? r->begin : r->ts;
 	s->end = r->ts;
-	s->outer = HB_NONE;
-	l->unsorted |= l->n > 1 && span_at(l, kinds[kind].size, l->n - 2)->begin > s->begin;
+	l->unsorted |= s->begin < l->last;
+	l->last = s->begin;
 	tl->count[kind]++;
-	tl->records++;
 	return 0;
 }
 
@@ -534,8 +534,8 @@ u64 hb_timeline__memory(const struct hb_timeline *tl, u64 *records)
 		for (u32 k = 0; k < HB_TL_KINDS; k++)
 			bytes += tl->thread[i]->list[k].cap * kinds[k].size;
 	}
-	if (records)
-		*records = tl->records;
+	for (u32 k = 0; records && k < HB_TL_KINDS; k++)
+		*records = (k ? *records : 0) + tl->count[k];
 	return bytes;
 }
 
