@@ -349,7 +349,7 @@ static void empty_window(void **state)
 	char *s = printed(w, summary);
 
 	has(s, "loss: none");
-	has(s, "cost: own CPU not recorded\ncost: no prices recorded");
+	has(s, "cost: this window does not tell what recording it took");
 	has_not(s, "simulated");
 	free(s);
 	s = printed(w, text_report);

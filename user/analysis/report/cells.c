@@ -204,6 +204,10 @@ void hb_report__cost(const struct hb_totals *t, FILE *out)
 {
 	char a[32];
 
+	if (!t->self_cpu_ns && !t->by_type[HB_TYPE_price]) { /* imported, or cut off before its end */
+		fprintf(out, "cost: this window does not tell what recording it took\n");
+		return;
+	}
 	own_cost(t, out);
 	if (!t->by_type[HB_TYPE_price]) {
 		fprintf(out, "cost: no prices recorded\n");

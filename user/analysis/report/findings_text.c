@@ -364,11 +364,15 @@ void hb_analysis__print_steps(const struct hb_analysis *a, FILE *out, unsigned w
 			hb_analysis__wrap(
 			    out, width, 4,
 			    "  process %u, dispatched by %s: %u steps, each %s; half of them up to %s, 95 "
-			    "%% up to %s, the longest %s%s%s",
+			    "%% up to %s, the longest %s%s%s%s",
 			    x->pid, thread, x->n, border(x->source), hb_text__ns(p50, sizeof(p50), x->p50),
 			    hb_text__ns(p95, sizeof(p95), x->p95), hb_text__ns(max, sizeof(max), x->max),
-			    x->no_load_ns ? "; not in them: time without load, " : "",
-			    x->no_load_ns ? hb_text__ns(none, sizeof(none), x->no_load_ns) : "");
+			    x->no_load_ns ? "; not in them: " : "",
+			    x->no_load_ns ? hb_text__ns(none, sizeof(none), x->no_load_ns) : "",
+			    x->no_load_ns ? " in which all that is traced waited for data from outside (no "
+					    "load, or the answer "
+					    "of a process that is not traced)"
+					  : "");
 		else
 			hb_analysis__wrap(out, width, 4, "  process %u, dispatched by %s: no steps: %s",
 					  x->pid, thread, x->why);

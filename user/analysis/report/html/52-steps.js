@@ -47,7 +47,7 @@ const BORDERS = {"step function": "each a call of the engine's step function", "
 /* Lengths of steps in words: from the model itself where the analysis has them. */
 function stepText(a, pid) {
 	const found = [].concat(a.steps || []).find((s) => s.pid === pid);
-	const none = found && found.no_load_ns > 0 ? `; not in them: time without load, ${ns(found.no_load_ns)}` : "";
+	const none = found && found.no_load_ns > 0 ? `; not in them: ${ns(found.no_load_ns)} in which all that is traced waited for data from outside (no load, or the answer of a process that is not traced)` : "";
 	return found && isNumber(found.p50_ns) ? `p50 ${ns(found.p50_ns)}, p95 ${ns(found.p95_ns)}, max ${ns(found.max_ns)}${none}` : "";
 }
 
