@@ -67,12 +67,13 @@ void *hb_rows__find(const struct hb_rows *t, uint64_t key)
 
 void *hb_rows__get(struct hb_rows *t, uint64_t key, bool *fresh)
 {
+	struct hb_rows_recent *r = &t->recent[key * 0x9e3779b97f4a7c15ULL >> 32 & (HB_ROWS_RECENT - 1)];
 	void *row;
 
 	if (fresh)
 		*fresh = false;
-	if (t->last && t->last_key == key)
-		return t->last;
+	if (r->row && r->key == key)
+		return r->row;
 	row = hb_rows__find(t, key);
 	if (!row) {
 		row = append(t);
@@ -81,8 +82,7 @@ void *hb_rows__get(struct hb_rows *t, uint64_t key, bool *fresh)
 		if (fresh)
 			*fresh = true;
 	}
-	t->last_key = key;
-	t->last = row;
+	*r = (struct hb_rows_recent){.key = key, .row = row};
 	return row;
 }
 
@@ -90,7 +90,6 @@ void hb_rows__sort(struct hb_rows *t, int (*cmp)(const void *, const void *))
 {
 	if (t->n)
 		qsort(t->row, t->n, sizeof(*t->row), cmp);
-	t->last = NULL;
 }
 
 void hb_rows__free(struct hb_rows *t, void (*drop)(void *row))

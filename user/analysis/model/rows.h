@@ -9,6 +9,8 @@
 
 #include "base/map.h"
 
+#define HB_ROWS_RECENT 128
+
 struct hb_rows {
 	struct hb_map *map;
 	void **row;
@@ -17,8 +19,10 @@ struct hb_rows {
 	struct block *block; /* inside: where rows lie, and the room left in the last one */
 	char *next;
 	uint32_t room;
-	uint64_t last_key; /* records of one kind come in runs */
-	void *last;
+	struct hb_rows_recent { /* rows asked for last, by a part of their key: few of them count most */
+		uint64_t key;
+		void *row;
+	} recent[HB_ROWS_RECENT];
 };
 
 int hb_rows__init(struct hb_rows *t, size_t row_size);

@@ -5,19 +5,32 @@
 #include <string.h>
 
 #include "analysis/model/decode.h"
-#include "analysis/model/order.h"
 #include "base/map.h"
+#include "base/radix.h"
 
 /* A thread that sleeps again within this time on the same thing, and did nothing, was woken falsely. */
 #define FALSE_GAP_NS 20000
 /* An I/O thread that was woken no longer before than this, and wakes another, passes something on. */
 #define RELAY_NS 200000
 
+struct woke { /* a thread ended a sleep of another */
+	u64 at;
+	u32 thread, sleep;
+};
+
 struct thread {
 	struct hb_edge *edge;
 	u32 n;
-	u64 *woke; /* when it woke others, sorted */
+	struct woke *woke; /* while building: whom it woke, by time */
 	u32 n_woke;
+	bool messages; /* it ever sleeps on such */
+};
+
+enum { WAKERS = 1024 };
+struct waker {	 /* what was found of a tid */
+	u32 tid; /* 0: nothing yet */
+	u32 thread;
+	const struct hb_task *task;
 };
 
 struct hb_wake {
@@ -25,6 +38,7 @@ struct hb_wake {
 	struct thread *thread;
 	u32 n;
 	struct hb_map *socket; /* one end of a socket -> thread + 1 */
+	struct waker *waker;   /* by a part of the tid: the few that wake again and again */
 };
 
 const char *hb_wake__by_name(enum hb_wake_by by)
@@ -49,6 +63,12 @@ static bool is_inet(const struct hb_tl_sleep *s)
 static bool is_socket(const struct hb_tl_sleep *s)
 {
 	return is_inet(s) || s->chankind == HB_CHAN_UNIX || s->chankind == HB_CHAN_SOCKET;
+}
+
+static bool is_message(const struct hb_tl_sleep *s)
+{
+	return is_socket(s) || s->chankind == HB_CHAN_EPOLL || s->chankind == HB_CHAN_EVENTFD ||
+	       s->chankind == HB_CHAN_PIPE;
 }
 
 static u64 key3(u64 kind, u64 a, u64 b)
@@ -134,13 +154,24 @@ static enum hb_wake_by by_interrupt(const struct hb_wake *wk, u32 pid, const str
 	}
 }
 
+static const struct waker *waker_of(const struct hb_wake *wk, u32 tid)
+{
+	struct waker *k = &wk->waker[tid % WAKERS];
+
+	if (k->tid != tid)
+		*k = (struct waker){.tid = tid,
+				    .thread = hb_timeline__by_tid(wk->tl, tid),
+				    .task = hb_window__task_by_tid(hb_timeline__window(wk->tl), tid)};
+	return k;
+}
+
 static void name_waker(struct hb_wake *wk, const struct hb_tl_sleep *s, struct hb_edge *e)
 {
 	struct hb_window *w = hb_timeline__window(wk->tl);
+	const struct waker *k = waker_of(wk, s->waker);
+	const struct hb_task *task = k->task;
 
-	const struct hb_task *task = hb_window__task_by_tid(w, s->waker);
-
-	e->thread = hb_timeline__by_tid(wk->tl, s->waker);
+	e->thread = k->thread;
 	if (e->thread != HB_NONE || (task && task->target))
 		e->by = HB_WAKE_THREAD;
 	else
@@ -215,6 +246,7 @@ static int type_all(struct hb_wake *wk, u32 thread)
 		e->thread = HB_NONE;
 		e->last = i;
 		type_edge(wk, thread, &s[i], e);
+		t->messages |= is_message(&s[i]);
 		if (is_socket(&s[i]))
 			err = note_socket(wk, end_key(wk->tl, &s[i], false), thread);
 		if (!err && is_socket(&s[i]) && e->by == HB_WAKE_THREAD && e->thread != HB_NONE)
@@ -245,23 +277,30 @@ static void note_woken(struct hb_wake *wk, u32 thread)
 		struct thread *by = e[i].thread == HB_NONE ? NULL : &wk->thread[e[i].thread];
 
 		if (by)
-			by->woke[by->n_woke++] = hb_sleep__woken(&s[i]);
+			by->woke[by->n_woke++] =
+			    (struct woke){.at = hb_sleep__woken(&s[i]), .thread = thread, .sleep = i};
 	}
 }
 
+#define AT_OF(x) ((x)->at)
+HB_RADIX_SORT(sort_woke, struct woke, AT_OF)
+
 static int collect_woken(struct hb_wake *wk)
 {
+	int err = 0;
+
 	for (u32 i = 0; i < wk->n; i++) {
-		wk->thread[i].woke = calloc(wk->thread[i].n_woke + 1, sizeof(u64));
+		wk->thread[i].woke = malloc((wk->thread[i].n_woke + 1) * sizeof(*wk->thread[i].woke));
 		if (!wk->thread[i].woke)
 			return -1;
 		wk->thread[i].n_woke = 0;
 	}
 	for (u32 i = 0; i < wk->n; i++)
 		note_woken(wk, i);
-	for (u32 i = 0; i < wk->n; i++)
-		hb_order__values(wk->thread[i].woke, wk->thread[i].n_woke);
-	return 0;
+	for (u32 i = 0; i < wk->n && !err; i++)
+		if (wk->thread[i].n_woke)
+			err = sort_woke(wk->thread[i].woke, wk->thread[i].n_woke);
+	return err;
 }
 
 static bool woke_in(const struct thread *t, u64 begin, u64 end)
@@ -271,12 +310,12 @@ static bool woke_in(const struct thread *t, u64 begin, u64 end)
 	while (lo < hi) {
 		u32 mid = lo + (hi - lo) / 2;
 
-		if (t->woke[mid] < begin)
+		if (t->woke[mid].at < begin)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	return lo < t->n_woke && t->woke[lo] < end;
+	return lo < t->n_woke && t->woke[lo].at < end;
 }
 
 static bool called_in(const struct hb_wake *wk, u32 thread, u64 begin, u64 end)
@@ -322,71 +361,40 @@ static void join_false(struct hb_wake *wk, u32 thread)
 	}
 }
 
-struct hint { /* where the last look-up ended: the next one is mostly of the same waker, a little later */
-	u32 thread, sleep;
-};
-
-/* Index of the last sleep of a thread that ended by `t`; HB_NONE. */
-static u32 last_sleep(const struct hb_wake *wk, u32 thread, u64 t, struct hint *h)
-{
-	u32 n, i;
-	const struct hb_tl_sleep *s = hb_timeline__sleeps(wk->tl, thread, &n);
-
-	if (h->thread == thread && s[h->sleep].at.end <= t) {
-		for (i = h->sleep; i + 1 < n && i < h->sleep + 8 && s[i + 1].at.begin < t; i++)
-			;
-		if (i + 1 == n || s[i + 1].at.begin >= t)
-			goto found;
-	}
-	i = hb_timeline__from(wk->tl, thread, HB_TL_SLEEP, t);
-	if (!i--)
-		return HB_NONE;
-found:
-	if (s[i].at.end > t)
-		return HB_NONE;
-	*h = (struct hint){.thread = thread, .sleep = i};
-	return i;
-}
-
-static bool is_message(const struct hb_tl_sleep *s)
-{
-	return is_socket(s) || s->chankind == HB_CHAN_EPOLL || s->chankind == HB_CHAN_EVENTFD ||
-	       s->chankind == HB_CHAN_PIPE;
-}
-
-/* An I/O thread sleeps on messages, and stands between a thread of its process and the other side. */
-static bool is_relay(const struct hb_wake *wk, u32 thread, const struct hb_edge *e, u64 woken, struct hint *h)
+/* An I/O thread sleeps on messages, and stands between a thread of its process and the other side: its sleep
+ * `at` was the last one before it woke another. */
+static bool is_relay(const struct hb_wake *wk, u32 thread, u32 at, const struct woke *x)
 {
 	const struct hb_timeline *tl = wk->tl;
-	u32 n, at = e->thread == HB_NONE ? HB_NONE : last_sleep(wk, e->thread, woken, h);
-	const struct hb_tl_sleep *s;
-	const struct hb_edge *in;
-	u32 pid;
+	u32 n, pid = hb_timeline__thread(tl, thread)->pid;
+	const struct hb_tl_sleep *s = &hb_timeline__sleeps(tl, thread, &n)[at];
+	const struct hb_edge *in = &wk->thread[thread].edge[at];
 
-	if (at == HB_NONE)
-		return false;
-	s = &hb_timeline__sleeps(tl, e->thread, &n)[at];
-	in = &wk->thread[e->thread].edge[at];
-	pid = hb_timeline__thread(tl, e->thread)->pid;
-	return is_message(s) && in->by == HB_WAKE_THREAD && in->thread != HB_NONE && in->thread != thread &&
-	       woken - hb_sleep__woken(s) <= RELAY_NS &&
-	       (pid == hb_timeline__thread(tl, thread)->pid ||
+	return s->at.end <= x->at && is_message(s) && in->by == HB_WAKE_THREAD && in->thread != HB_NONE &&
+	       in->thread != x->thread && x->at - hb_sleep__woken(s) <= RELAY_NS &&
+	       (pid == hb_timeline__thread(tl, x->thread)->pid ||
 		pid == hb_timeline__thread(tl, in->thread)->pid) &&
-	       !called_in(wk, e->thread, s->at.end, woken);
+	       !called_in(wk, thread, s->at.end, x->at);
 }
 
+/* Whom a thread woke, beside its own sleeps. */
 static void mark_relays(struct hb_wake *wk, u32 thread)
 {
 	struct thread *t = &wk->thread[thread];
 	const struct hb_tl_sleep *s = hb_timeline__sleeps(wk->tl, thread, &t->n);
-	struct hint h = {.thread = HB_NONE};
+	u32 next = 0;
 
-	for (u32 i = 0; i < t->n; i++)
-		t->edge[i].relay = t->edge[i].by == HB_WAKE_THREAD &&
-				   is_relay(wk, thread, &t->edge[i], hb_sleep__woken(&s[i]), &h);
+	for (u32 i = 0; t->messages && i < t->n_woke; i++) {
+		const struct woke *x = &t->woke[i];
+
+		while (next < t->n && s[next].at.begin < x->at)
+			next++;
+		if (next)
+			wk->thread[x->thread].edge[x->sleep].relay = is_relay(wk, thread, next - 1, x);
+	}
 }
 
-/* Only false wake-ups are told by them. */
+/* False wake-ups and relays are told by them. */
 static void drop_woken(struct hb_wake *wk)
 {
 	for (u32 i = 0; i < wk->n; i++) {
@@ -406,7 +414,8 @@ struct hb_wake *hb_wake__build(const struct hb_timeline *tl, struct hb_error *e)
 		wk->n = hb_timeline__threads(tl);
 		wk->thread = calloc(wk->n + 1, sizeof(*wk->thread));
 		wk->socket = hb_map__new();
-		err = !wk->thread || !wk->socket;
+		wk->waker = calloc(WAKERS, sizeof(*wk->waker));
+		err = !wk->thread || !wk->socket || !wk->waker;
 	}
 	for (u32 i = 0; !err && i < wk->n; i++)
 		err = type_all(wk, i);
@@ -421,9 +430,9 @@ struct hb_wake *hb_wake__build(const struct hb_timeline *tl, struct hb_error *e)
 	}
 	for (u32 i = 0; i < wk->n; i++)
 		join_false(wk, i);
-	drop_woken(wk);
 	for (u32 i = 0; i < wk->n; i++)
 		mark_relays(wk, i);
+	drop_woken(wk);
 	return wk;
 }
 
@@ -437,6 +446,7 @@ void hb_wake__free(struct hb_wake *wk)
 	}
 	free(wk->thread);
 	hb_map__free(wk->socket);
+	free(wk->waker);
 	free(wk);
 }
 
@@ -445,8 +455,7 @@ u64 hb_wake__memory(const struct hb_wake *wk)
 	u64 bytes = sizeof(*wk) + hb_map__size(wk->socket) * 32;
 
 	for (u32 i = 0; i < wk->n; i++)
-		bytes += sizeof(*wk->thread) + wk->thread[i].n * sizeof(struct hb_edge) +
-			 wk->thread[i].n_woke * sizeof(u64);
+		bytes += sizeof(*wk->thread) + wk->thread[i].n * sizeof(struct hb_edge);
 	return bytes;
 }
 
@@ -470,6 +479,5 @@ const struct hb_task *hb_wake__task(const struct hb_wake *wk, u32 thread, u32 i)
 		return hb_timeline__thread(wk->tl, e->thread)->task;
 	if (e->by != HB_WAKE_THREAD && e->by != HB_WAKE_OUTSIDE)
 		return NULL;
-	return hb_window__task_by_tid(hb_timeline__window(wk->tl),
-				      hb_timeline__sleeps(wk->tl, thread, &n)[i].waker);
+	return waker_of(wk, hb_timeline__sleeps(wk->tl, thread, &n)[i].waker)->task;
 }

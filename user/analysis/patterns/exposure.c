@@ -144,19 +144,63 @@ static void come_to(struct waiters *w, const struct hb_scene *s, const struct hb
 	w->n++;
 }
 
-static void add_idle(struct hb_exposure *x, u32 thread, const struct hb_sets *own, const struct hb_sets *idle,
-		     const struct hb_seg *g)
+/* What of a set lies in a segment: looked for once, for all threads that it is added to. */
+struct piece {
+	const struct hb_ivs *of;
+	size_t first, n;
+};
+
+static struct piece piece_of(const struct hb_ivs *s, const struct hb_seg *g)
+{
+	struct piece p = {.of = s, .first = s->n ? hb_ivs__after(s, g->begin) : 0};
+
+	while (p.first + p.n < s->n && s->v[p.first + p.n].begin < g->end)
+		p.n++;
+	return p;
+}
+
+static void add_piece(const struct piece *p, const struct hb_seg *g, struct hb_ivs *out)
+{
+	for (size_t i = p->first; i < p->first + p->n; i++) {
+		const struct hb_iv *v = &p->of->v[i];
+
+		hb_ivs__add(out, v->begin > g->begin ? v->begin : g->begin,
+			    v->end < g->end ? v->end : g->end);
+	}
+}
+
+struct pieces {
+	const struct hb_seg *g;
+	struct piece sure, likely, maybe;
+};
+
+static void add_idle(struct hb_exposure *x, u32 thread, const struct hb_sets *own, const struct pieces *p)
 {
 	struct hb_sets *t = thread < x->n ? &x->thread[thread] : NULL;
 
 	if (!t || t == own)
 		return;
 	t->tidy = false;
-	hb_ivs__cut(&idle->sure, g->begin, g->end, &t->sure);
-	if (idle->likely.n)
-		hb_ivs__cut(&idle->likely, g->begin, g->end, &t->likely);
-	if (idle->maybe.n)
-		hb_ivs__cut(&idle->maybe, g->begin, g->end, &t->maybe);
+	add_piece(&p->sure, p->g, &t->sure);
+	add_piece(&p->likely, p->g, &t->likely);
+	add_piece(&p->maybe, p->g, &t->maybe);
+}
+
+static void add_seg(struct hb_exposure *x, const struct hb_seg *g, const struct waiters *w,
+		    const struct hb_sets *own, const struct hb_sets *idle)
+{
+	struct pieces p = {.g = g};
+
+	if (!w->n && (g->thread >= x->n || &x->thread[g->thread] == own))
+		return;
+	p.sure = piece_of(&idle->sure, g);
+	p.likely = piece_of(&idle->likely, g);
+	p.maybe = piece_of(&idle->maybe, g);
+	if (!p.sure.n && !p.likely.n && !p.maybe.n)
+		return;
+	add_idle(x, g->thread, own, &p);
+	for (u32 k = 0; k < w->n; k++)
+		add_idle(x, w->v[k].thread, own, &p);
 }
 
 /* Its dispatch thread answers for all idle time; the others for what of it they lie on the path in, or sleep
@@ -172,9 +216,7 @@ static void blame(struct hb_exposure *x, const struct hb_scene *s, const struct 
 	leave_out(s, p->pid, &idle);
 	for (u32 i = n; i--;) {
 		come_to(&w, s, &g[i]);
-		add_idle(x, g[i].thread, own, &idle, &g[i]);
-		for (u32 k = 0; k < w.n; k++)
-			add_idle(x, w.v[k].thread, own, &idle, &g[i]);
+		add_seg(x, &g[i], &w, own, &idle);
 	}
 	if (own && !hb_sets__any(own)) {
 		hb_sets__free(own);

@@ -229,13 +229,17 @@ static int count(struct hb_draft *d, u64 times, u64 length)
 
 static int keep(struct hb_draft *d, const struct hb_case *c, struct hb_instance *x)
 {
+	struct hb_instance *kept;
+
 	x->begin = c->begin;
 	x->end = c->weight ? c->begin + c->weight : c->end;
 	x->thread = c->thread == HB_NONE ? NULL : hb_timeline__thread(d->s->tl, c->thread)->task;
 	x->stack = c->stack;
 	x->waker = c->waker;
 	x->waker_stack = c->waker_stack;
-	keep_worst(&d->f, x);
+	kept = keep_worst(&d->f, x);
+	if (kept && c->slept)
+		kept->waker = hb_wake__task(d->s->wk, c->thread, c->slept - 1);
 	return count(d, c->count ? c->count : 1, c->weight ? c->weight : c->end - c->begin);
 }
 

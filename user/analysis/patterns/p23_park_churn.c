@@ -125,7 +125,7 @@ static int add_cases(struct hb_draft *d, const struct hb_scene *s, u32 t)
 				    .end = z[i + 1].at.begin,
 				    .thread = t,
 				    .stack = z[i].at.stack,
-				    .waker = hb_wake__task(s->wk, t, i)};
+				    .slept = i + 1};
 
 		if (parks(s, t, &z[i]) && c.end > c.begin)
 			err = hb_draft__add(d, &c);
@@ -148,7 +148,7 @@ static int add_waits(struct hb_draft *d, const struct hb_look *l, u32 t, const u
 				    .end = z[i].at.end,
 				    .thread = t,
 				    .stack = z[i].at.stack,
-				    .waker = hb_wake__task(l->s->wk, t, i)};
+				    .slept = i + 1};
 
 		if (!parks(l->s, t, &z[i]) || e[i].thread == HB_NONE || of[e[i].thread] != number)
 			continue;

@@ -24,14 +24,9 @@ static const char *const by_file[] = {"write", "writev",  "pwrite64", "pwritev",
 				      "readv", "pread64", "preadv",   "sendfile", "copy_file_range", NULL};
 static const char *const to_socket[] = {"sendto", "sendmsg", NULL};
 
-static bool in(const char *const *list, unsigned sysno)
-{
-	const char *name = hb_sysno__name(sysno);
-
-	while (name && *list && strcmp(*list, name) != 0)
-		list++;
-	return name && *list;
-}
+struct known { /* calls that are of each list */
+	struct hb_sysnos always, by_file, to_socket;
+};
 
 /* A path, not "socket:[7]" or "pipe:[7]" or a terminal. */
 static bool is_file(const char *text)
@@ -39,15 +34,16 @@ static bool is_file(const char *text)
 	return text && text[0] == '/' && strncmp(text, "/dev/", 5) != 0 && strncmp(text, "/proc/", 6) != 0;
 }
 
-static bool is_io(const struct hb_scene *s, u32 pid, unsigned sysno, u64 fd, u64 chan, bool on_file)
+static bool is_io(const struct hb_scene *s, struct known *k, u32 pid, unsigned sysno, u64 fd, u64 chan,
+		  bool on_file)
 {
 	const char *text;
 
-	if (in(always, sysno))
+	if (hb_sysnos__in(&k->always, sysno, always))
 		return true;
-	if (in(by_file, sysno))
+	if (hb_sysnos__in(&k->by_file, sysno, by_file))
 		return on_file || is_file(hb_window__fd(s->w, pid, (u32)fd, chan));
-	if (!in(to_socket, sysno))
+	if (!hb_sysnos__in(&k->to_socket, sysno, to_socket))
 		return false;
 	text = hb_window__fd(s->w, pid, (u32)fd, chan);
 	return text && strstr(text, "/dev/log");
@@ -59,6 +55,7 @@ struct sums {
 	u64 count, total, exposed, max;
 	u64 fd, chan; /* of the longest */
 	unsigned sysno;
+	struct known known;
 };
 
 static int one(const struct hb_scene *s, u32 t, const struct hb_span *at, unsigned sysno, u64 fd, u64 chan,
@@ -81,12 +78,12 @@ static int one(const struct hb_scene *s, u32 t, const struct hb_span *at, unsign
 	return 0;
 }
 
-static bool waits_for_file(const struct hb_scene *s, u32 pid, const struct hb_tl_sleep *z)
+static bool waits_for_file(const struct hb_scene *s, struct known *k, u32 pid, const struct hb_tl_sleep *z)
 {
 	const struct hb_tl_place *p = hb_timeline__place(s->tl, z);
 
 	return z->state != HB_TSTATE_RUNNING && z->sysno != HB_SYSNO_NONE &&
-	       is_io(s, pid, z->sysno, p->a0, p->chan,
+	       is_io(s, k, pid, z->sysno, p->a0, p->chan,
 		     z->chankind == HB_CHAN_FILE || z->state == HB_TSTATE_DISK);
 }
 
@@ -118,13 +115,13 @@ static int each(const struct hb_scene *s, u32 t, struct sums *sum, struct hb_dra
 	int err = 0;
 
 	for (u32 i = 0; i < n_calls && !err; i++)
-		if (is_io(s, pid, c[i].sysno, c[i].a0, 0, false))
+		if (is_io(s, &sum->known, pid, c[i].sysno, c[i].a0, 0, false))
 			err = one(s, t, &c[i].at, c[i].sysno, c[i].a0, 0, sum, d);
 	for (u32 i = 0; i < n && !n_calls && !err; i++) {
 		struct hb_span at = z[i].at;
 		u32 last;
 
-		if (!waits_for_file(s, pid, &z[i]))
+		if (!waits_for_file(s, &sum->known, pid, &z[i]))
 			continue;
 		last = end_of_call(s, t, z, n, i);
 		at.end = z[last].at.end;

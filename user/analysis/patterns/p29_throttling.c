@@ -51,7 +51,8 @@ static u32 group_of(const struct hb_scene *s, u32 pid)
 	return 1U << 31 | pid;
 }
 
-static u32 collect(const struct hb_look *l, struct stop *out)
+/* Their number; as many as there is room for. */
+static u32 collect(const struct hb_look *l, struct stop *out, u32 room)
 {
 	u64 least = hb_look__param(l, LEAST);
 	u32 n, to = 0;
@@ -61,11 +62,11 @@ static u32 collect(const struct hb_look *l, struct stop *out)
 		u32 group = n ? group_of(l->s, hb_timeline__thread(l->s->tl, t)->pid) : 0;
 
 		for (u32 i = 0; i < n; i++)
-			if (z[i].ready >= least)
-				out[to++] = (struct stop){.begin = z[i].at.end - z[i].ready,
-							  .end = z[i].at.end,
-							  .thread = t,
-							  .group = group};
+			if (z[i].ready >= least && to++ < room)
+				out[to - 1] = (struct stop){.begin = hb_sleep__woken(&z[i]),
+							    .end = z[i].at.end,
+							    .thread = t,
+							    .group = group};
 	}
 	return to;
 }
@@ -174,12 +175,12 @@ static int look_at(struct hb_look *l, const struct stop *s, u32 n)
 
 static int detect(struct hb_look *l)
 {
-	u64 all = hb_timeline__count(l->s->tl, HB_TL_SLEEP);
-	struct stop *s = calloc(all + 1, sizeof(*s));
+	u32 n = collect(l, NULL, 0);
+	struct stop *s = calloc((size_t)n + 1, sizeof(*s));
 	int err = s ? 0 : -ENOMEM;
-	u32 n = err ? 0 : collect(l, s);
 
-	qsort(s, n, sizeof(*s), cmp_stop);
+	if (s)
+		qsort(s, collect(l, s, n), sizeof(*s), cmp_stop);
 	for (u32 i = 0; i < n && !err;) {
 		u32 from = i;
 

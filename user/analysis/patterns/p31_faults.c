@@ -15,18 +15,13 @@ static const struct hb_param params[] = {
 
 static const char *const calls[] = {"mmap", "munmap", "madvise", "mprotect", "mremap", "brk", NULL};
 
-static bool is_fault(const struct hb_tl_sleep *z)
+static bool is_fault(const struct hb_tl_sleep *z, struct hb_sysnos *known)
 {
-	const char *name, *const *c = calls;
-
 	if (z->state != HB_TSTATE_DISK && z->state != HB_TSTATE_SLEEPING)
 		return false;
 	if (z->sysno == HB_SYSNO_NONE)
 		return z->chankind == HB_CHAN_NONE;
-	name = hb_sysno__name(z->sysno);
-	while (name && *c && strcmp(*c, name) != 0)
-		c++;
-	return name && *c;
+	return hb_sysnos__in(known, z->sysno, calls);
 }
 
 /* Sum and number of them, or with `d` cases. */
@@ -34,14 +29,16 @@ static int each(const struct hb_scene *s, u32 t, u64 *total, u64 *count, struct 
 {
 	u32 n;
 	const struct hb_tl_sleep *z = hb_timeline__sleeps(s->tl, t, &n);
+	struct hb_sysnos known = {0};
 	int err = 0;
 
 	for (u32 i = 0; i < n && !err; i++) {
-		struct hb_case c = {
-		    .begin = z[i].at.begin, .end = z[i].at.end, .thread = t, .stack = z[i].at.stack};
+		struct hb_case c;
 
-		if (!is_fault(&z[i]))
+		if (!is_fault(&z[i], &known))
 			continue;
+		c = (struct hb_case){
+		    .begin = z[i].at.begin, .end = z[i].at.end, .thread = t, .stack = z[i].at.stack};
 		*total += c.end - c.begin;
 		(*count)++;
 		if (d)

@@ -104,6 +104,7 @@ struct hb_case {
 	u32 stack;  /* 0: none */
 	const struct hb_task *waker;
 	u32 waker_stack;
+	u32 slept;   /* 0; or `waker` is who ended that sleep of the thread: index + 1 */
 	u64 weight;  /* a CPU sample at `begin` that stands for so much time; 0: an interval */
 	u64 count;   /* occurrences that it stands for; 0: one */
 	bool unsure; /* of a sample: it may or may not be one */
@@ -174,6 +175,12 @@ static inline bool hb_scene__named(const struct hb_scene *s, u32 name, const cha
 {
 	return name < seen->n && seen->is[name] ? seen->is[name] == 2 : hb_named__look(s, name, globs, seen);
 }
+
+/* Is a system call one of these? `seen` keeps what was said of each number. */
+struct hb_sysnos {
+	u8 is[512]; /* 0 not asked yet, 1 no, 2 yes */
+};
+bool hb_sysnos__in(struct hb_sysnos *seen, unsigned sysno, const char *const *names);
 
 /* a of b in millionths; 0 when b is 0. */
 u64 hb_share(u64 a, u64 b);

@@ -152,6 +152,21 @@ bool hb_named__look(const struct hb_scene *s, u32 name, const char *const *globs
 	return *globs != NULL;
 }
 
+bool hb_sysnos__in(struct hb_sysnos *seen, unsigned sysno, const char *const *names)
+{
+	u8 *is = sysno < sizeof(seen->is) ? &seen->is[sysno] : NULL;
+	const char *name;
+
+	if (is && *is)
+		return *is == 2;
+	name = hb_sysno__name(sysno);
+	while (name && *names && strcmp(*names, name) != 0)
+		names++;
+	if (is)
+		*is = name && *names ? 2 : 1;
+	return name && *names;
+}
+
 void hb_named__free(struct hb_named *seen)
 {
 	free(seen->is);
