@@ -23,95 +23,195 @@ static const struct hb_param params[] = {
     {0},
 };
 
-struct wait {
-	u64 chan, begin, end, woken;
-	u32 pid, thread, waker;
+struct wait { /* a sleep on a futex */
+	u32 thread, sleep;
 };
 
-struct room {	  /* for all locks, one after the other */
-	u64 *v;	  /* as many as there are sleeps */
-	u64 *sum; /* by thread: how long it waits for the lock at hand; 0 it does not */
-};
-
-struct lock { /* waits for one futex of one process, by begin */
-	const struct wait *w;
-	u32 n;
-	u64 hold, wait; /* medians */
+struct lock { /* a futex of one process */
+	u64 chan;
+	u32 pid, n;
+	u32 first;	      /* of all waits */
+	const struct wait *w; /* its own, by thread and then by time */
+	u64 hold, wait;	      /* medians */
 	u32 crowded, owned;
 };
 
-static int cmp_wait(const void *a, const void *b)
-{
-	const struct wait *x = a, *y = b;
+struct locks { /* by process and address */
+	struct lock *v;
+	u32 n, cap;
+	struct hb_map *by_place; /* pid << 32 | place -> lock + 1 */
+	struct hb_map *by_chan;	 /* the same by what tells locks apart */
+	struct wait *w;
+};
 
-	if (x->pid != y->pid)
-		return x->pid < y->pid ? -1 : 1;
-	if (x->chan != y->chan)
-		return x->chan < y->chan ? -1 : 1;
-	return x->begin < y->begin ? -1 : x->begin > y->begin;
+struct room {		/* for all locks, one after the other */
+	u64 *v, *other; /* as many as the longest has waits */
+	u64 *sum;	/* by thread: how long it waits for the lock at hand; 0 it does not */
+};
+
+static const struct hb_tl_sleep *sleep_of(const struct hb_scene *s, const struct wait *w)
+{
+	u32 n;
+
+	return &hb_timeline__sleeps(s->tl, w->thread, &n)[w->sleep];
 }
 
-/* Sleeps on futexes; the GIL is P21's. */
-static u32 collect(const struct hb_scene *s, struct wait *out)
+static u32 waker_of(const struct hb_scene *s, const struct wait *w)
 {
-	u32 n, gils, to = 0;
+	u32 n;
 
+	return hb_wake__edges(s->wk, w->thread, &n)[w->sleep].thread;
+}
+
+static u64 length_of(const struct hb_tl_sleep *z)
+{
+	return z->at.end - z->at.begin;
+}
+
+/* ---- collecting ---- */
+
+static int new_lock(struct locks *k, u32 pid, u64 chan)
+{
+	if (k->n == k->cap) {
+		u32 cap = k->cap ? 2 * k->cap : 64;
+		struct lock *v = reallocarray(k->v, cap, sizeof(*v));
+
+		if (!v)
+			return -ENOMEM;
+		k->v = v;
+		k->cap = cap;
+	}
+	k->v[k->n++] = (struct lock){.pid = pid, .chan = chan};
+	return 0;
+}
+
+/* Its number + 1; 0: out of memory. Addresses of two processes may meet in one key: then it goes on. */
+static u32 lock_of(struct locks *k, const struct hb_scene *s, u32 pid, const struct hb_tl_sleep *z)
+{
+	u64 *near = hb_map__slot(k->by_place, (u64)pid << 32 | z->place, NULL), *slot;
+	u64 chan = hb_timeline__place(s->tl, z)->chan, key = chan ^ (u64)pid << 48;
+
+	if (!near || *near)
+		return near ? (u32)*near : 0;
+	while ((slot = hb_map__slot(k->by_chan, key, NULL)) && *slot &&
+	       (k->v[*slot - 1].pid != pid || k->v[*slot - 1].chan != chan))
+		key++;
+	if (!slot)
+		return 0;
+	if (!*slot) {
+		if (new_lock(k, pid, chan))
+			return 0;
+		*slot = k->n;
+	}
+	*near = *slot;
+	return (u32)*slot;
+}
+
+/* Somebody ended it, and it is no wait for the GIL: that is P21's. */
+static bool counts(const struct hb_scene *s, u32 t, u32 gils, const struct hb_tl_sleep *z,
+		   const struct hb_edge *e)
+{
+	return z->chankind == HB_CHAN_FUTEX && z->state != HB_TSTATE_RUNNING && e->thread != HB_NONE &&
+	       !(gils && hb_timeline__at(s->tl, t, HB_TL_GIL, z->at.begin) != HB_NONE);
+}
+
+/* Counts the waits of each lock; with `w` they are put to their places. */
+static int collect(struct locks *k, const struct hb_scene *s)
+{
 	for (u32 t = 0; t < hb_timeline__threads(s->tl); t++) {
+		u32 n, gils, pid = hb_timeline__thread(s->tl, t)->pid, lock = 0, place = HB_NONE;
 		const struct hb_tl_sleep *z = hb_timeline__sleeps(s->tl, t, &n);
 		const struct hb_edge *e = hb_wake__edges(s->wk, t, &n);
 
 		hb_timeline__gils(s->tl, t, &gils);
 		for (u32 i = 0; i < n; i++) {
-			if (z[i].chankind != HB_CHAN_FUTEX || z[i].state == HB_TSTATE_RUNNING ||
-			    e[i].thread == HB_NONE ||
-			    (gils && hb_timeline__at(s->tl, t, HB_TL_GIL, z[i].at.begin) != HB_NONE))
+			if (!counts(s, t, gils, &z[i], &e[i]))
 				continue;
-			out[to++] = (struct wait){.chan = hb_timeline__place(s->tl, &z[i])->chan,
-						  .begin = z[i].at.begin,
-						  .end = z[i].at.end,
-						  .woken = hb_sleep__woken(&z[i]),
-						  .pid = hb_timeline__thread(s->tl, t)->pid,
-						  .thread = t,
-						  .waker = e[i].thread};
+			if (z[i].place != place)
+				lock = lock_of(k, s, pid, &z[i]);
+			place = z[i].place;
+			if (!lock)
+				return -ENOMEM;
+			if (k->w)
+				k->w[k->v[lock - 1].first + k->v[lock - 1].n] =
+				    (struct wait){.thread = t, .sleep = i};
+			k->v[lock - 1].n++;
 		}
 	}
-	return to;
+	return 0;
 }
 
-/* Waits that begin while others wait, and those that an owner ends. `v`: room for n values. */
-static void count_waits(struct lock *k, u64 crowd, const struct room *r)
+static int cmp_lock(const void *a, const void *b)
 {
-	u64 *v = r->v;
+	const struct lock *x = a, *y = b;
+
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	return x->chan < y->chan ? -1 : x->chan > y->chan;
+}
+
+/* Their waits lie side by side, one lock after the other. */
+static int find_locks(struct locks *k, const struct hb_scene *s, u32 *most)
+{
+	u32 all = 0;
+	int err = collect(k, s);
+
+	*most = 0;
+	for (u32 i = 0; i < k->n; i++) {
+		k->v[i].first = all;
+		all += k->v[i].n;
+		*most = k->v[i].n > *most ? k->v[i].n : *most;
+		k->v[i].n = 0;
+	}
+	k->w = err ? NULL : malloc(((size_t)all + 1) * sizeof(*k->w));
+	if (!k->w)
+		return -ENOMEM;
+	err = collect(k, s);
+	for (u32 i = 0; i < k->n; i++)
+		k->v[i].w = &k->w[k->v[i].first];
+	if (k->n)
+		qsort(k->v, k->n, sizeof(*k->v), cmp_lock);
+	return err;
+}
+
+/* ---- one lock ---- */
+
+/* Waits that begin while others wait, and those that an owner ends. */
+static void count_waits(struct lock *k, const struct hb_scene *s, u64 crowd, const struct room *r)
+{
+	u64 *begin = r->v, *end = r->other;
 	u32 ended = 0;
 
-	for (u32 i = 0; i < k->n; i++)
-		v[i] = k->w[i].end;
-	hb_order__values(v, k->n);
 	for (u32 i = 0; i < k->n; i++) {
-		while (ended < k->n && v[ended] <= k->w[i].begin)
+		begin[i] = sleep_of(s, &k->w[i])->at.begin;
+		end[i] = sleep_of(s, &k->w[i])->at.end;
+		k->owned += r->sum[waker_of(s, &k->w[i])] > 0;
+	}
+	hb_order__values(begin, k->n);
+	hb_order__values(end, k->n);
+	for (u32 i = 0; i < k->n; i++) {
+		while (ended < k->n && end[ended] <= begin[i])
 			ended++;
 		k->crowded += i + 1 - ended >= crowd;
-		k->owned += r->sum[k->w[i].waker] > 0;
 	}
 }
 
 /* What is held cannot be seen; but from one hand-over to the next it is held once at most, while others wait.
  */
-static void measure(struct lock *k, u64 crowd, const struct room *r)
+static void measure(struct lock *k, const struct hb_scene *s, const struct room *r)
 {
 	u64 *v = r->v;
 	u32 holds = 0;
 
-	count_waits(k, crowd, r);
 	for (u32 i = 0; i < k->n; i++)
-		v[i] = k->w[i].woken;
+		v[i] = hb_sleep__woken(sleep_of(s, &k->w[i]));
 	hb_order__values(v, k->n);
 	for (u32 i = 1; i < k->n; i++)
 		v[holds++] = v[i] - v[i - 1];
 	hb_order__values(v, holds);
 	k->hold = holds ? v[holds / 2] : 0;
 	for (u32 i = 0; i < k->n; i++)
-		v[i] = k->w[i].end - k->w[i].begin;
+		v[i] = length_of(sleep_of(s, &k->w[i]));
 	hb_order__values(v, k->n);
 	k->wait = v[k->n / 2];
 }
@@ -127,34 +227,46 @@ static u64 blocked(const struct hb_scene *s, const struct lock *k, const struct 
 	return most;
 }
 
+/* All of them by begin. */
+static int add_waits(struct hb_draft *d, const struct hb_scene *s, const struct lock *k)
+{
+	struct hb_order *by = malloc(((size_t)k->n + 1) * sizeof(*by));
+	int err = by ? 0 : -ENOMEM;
+
+	for (u32 i = 0; i < k->n && by; i++)
+		by[i] = (struct hb_order){.key = sleep_of(s, &k->w[i])->at.begin, .item = i};
+	err = err ? err : hb_order__sort(by, k->n);
+	for (u32 i = 0; i < k->n && !err; i++) {
+		const struct wait *w = &k->w[by[i].item];
+		const struct hb_tl_sleep *z = sleep_of(s, w);
+		u32 n, at = hb_timeline__from(s->tl, w->thread, HB_TL_SLEEP, z->at.begin);
+		struct hb_case c = {.begin = z->at.begin,
+				    .end = z->at.end,
+				    .thread = w->thread,
+				    .stack = hb_timeline__sleeps(s->tl, w->thread, &n)[at].at.stack,
+				    .waker = hb_scene__task(s, waker_of(s, w))};
+
+		err = hb_draft__add(d, &c);
+	}
+	free(by);
+	return err;
+}
+
 static int tell(struct hb_look *l, const struct lock *k)
 {
 	struct hb_draft *d;
 	char hold[32], wait[32];
-	int err = 0;
 
 	d = hb_look__find(l,
 			  "%u waits for the lock at 0x%llx, %llu %% of them in a crowd; a wait takes %s, it "
 			  "is handed over every %s",
-			  k->n, (unsigned long long)k->w[0].chan,
+			  k->n, (unsigned long long)k->chan,
 			  (unsigned long long)(hb_share(k->crowded, k->n) / 10000),
 			  hb_text__ns(wait, sizeof(wait), k->wait), hb_text__ns(hold, sizeof(hold), k->hold));
 	if (!d)
 		return -ENOMEM;
-	hb_draft__pid(d, k->w[0].pid);
-	for (u32 i = 0; i < k->n && !err; i++) {
-		u32 n;
-		const struct hb_tl_sleep *z = hb_timeline__sleeps(l->s->tl, k->w[i].thread, &n);
-		u32 at = hb_timeline__from(l->s->tl, k->w[i].thread, HB_TL_SLEEP, k->w[i].begin);
-		struct hb_case c = {.begin = k->w[i].begin,
-				    .end = k->w[i].end,
-				    .thread = k->w[i].thread,
-				    .stack = at < n ? z[at].at.stack : 0,
-				    .waker = hb_scene__task(l->s, k->w[i].waker)};
-
-		err = hb_draft__add(d, &c);
-	}
-	return err;
+	hb_draft__pid(d, k->pid);
+	return add_waits(d, l->s, k);
 }
 
 static int look_at(struct hb_look *l, struct lock *k, const struct room *r)
@@ -162,49 +274,50 @@ static int look_at(struct hb_look *l, struct lock *k, const struct room *r)
 	hb_look__subject(l);
 	if (!hb_look__at_least(l, WAITS, k->n))
 		return 0;
-	measure(k, hb_look__param(l, CROWD), r);
+	count_waits(k, l->s, hb_look__param(l, CROWD), r);
 	if (!hb_look__at_least(l, CROWDED, hb_share(k->crowded, k->n)) ||
-	    !hb_look__at_least(l, OWNED, hb_share(k->owned, k->n)) ||
-	    !hb_look__at_least(l, OVER_HOLD, hb_share(k->wait, k->hold ? k->hold : 1)) ||
-	    !hb_look__at_least(l, BLOCKED,
-			       hb_share(blocked(l->s, k, r), hb_scene__step_time(l->s, k->w[0].pid))))
+	    !hb_look__at_least(l, OWNED, hb_share(k->owned, k->n)))
+		return 0;
+	measure(k, l->s, r);
+	if (!hb_look__at_least(l, OVER_HOLD, hb_share(k->wait, k->hold ? k->hold : 1)) ||
+	    !hb_look__at_least(l, BLOCKED, hb_share(blocked(l->s, k, r), hb_scene__step_time(l->s, k->pid))))
 		return 0;
 	return tell(l, k);
 }
 
-static int each_lock(struct hb_look *l, const struct wait *w, u32 n, const struct room *r)
+static int each_lock(struct hb_look *l, struct locks *k, const struct room *r)
 {
 	int err = 0;
 
-	for (u32 i = 0; i < n && !err;) {
-		struct lock k = {.w = &w[i]};
+	for (u32 i = 0; i < k->n && !err; i++) {
+		struct lock *x = &k->v[i];
 
-		for (; i < n && w[i].pid == k.w->pid && w[i].chan == k.w->chan; i++, k.n++)
-			r->sum[w[i].thread] += w[i].end - w[i].begin;
-		err = look_at(l, &k, r);
-		for (u32 j = 0; j < k.n; j++)
-			r->sum[k.w[j].thread] = 0;
+		for (u32 j = 0; j < x->n; j++)
+			r->sum[x->w[j].thread] += length_of(sleep_of(l->s, &x->w[j]));
+		err = look_at(l, x, r);
+		for (u32 j = 0; j < x->n; j++)
+			r->sum[x->w[j].thread] = 0;
 	}
 	return err;
 }
 
 static int detect(struct hb_look *l)
 {
-	u64 n = hb_timeline__count(l->s->tl, HB_TL_SLEEP);
-	struct room r = {.v = calloc(n + 1, sizeof(*r.v)),
-			 .sum = calloc(hb_timeline__threads(l->s->tl) + 1ULL, sizeof(*r.sum))};
-	struct wait *w = calloc(n + 1, sizeof(*w));
-	bool ok = r.v && r.sum && w;
-	u32 to = ok ? collect(l->s, w) : 0;
-	int err = ok ? 0 : -ENOMEM;
+	struct locks k = {.by_place = hb_map__new(), .by_chan = hb_map__new()};
+	struct room r = {.sum = calloc(hb_timeline__threads(l->s->tl) + 1ULL, sizeof(*r.sum))};
+	u32 most = 0;
+	int err = k.by_place && k.by_chan && r.sum ? find_locks(&k, l->s, &most) : -ENOMEM;
 
-	if (to)
-		qsort(w, to, sizeof(*w), cmp_wait);
-	if (ok)
-		err = each_lock(l, w, to, &r);
+	r.v = malloc(((size_t)most + 1) * sizeof(*r.v));
+	r.other = malloc(((size_t)most + 1) * sizeof(*r.other));
+	err = err ? err : r.v && r.other ? each_lock(l, &k, &r) : -ENOMEM;
+	hb_map__free(k.by_place);
+	hb_map__free(k.by_chan);
+	free(k.v);
+	free(k.w);
 	free(r.v);
+	free(r.other);
 	free(r.sum);
-	free(w);
 	return err;
 }
 
