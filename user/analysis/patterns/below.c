@@ -8,7 +8,9 @@
 
 int hb_below__init(struct hb_below *b, const struct hb_scene *s)
 {
-	*b = (struct hb_below){.s = s, .by_loc = hb_map__new()};
+	u32 n;
+
+	*b = (struct hb_below){.s = s, .by_loc = hb_map__new(), .launch = hb_devices__launches(s->dev, &n)};
 	return hb_frame_pick__init(&b->pick, s->w) || !b->by_loc ? -ENOMEM : 0;
 }
 

@@ -79,10 +79,11 @@ static int each(const struct hb_look *l, u32 pid, struct sums *sum, struct hb_dr
 	     t = hb_timeline__of_pid(l->s->tl, pid, t)) {
 		u32 n;
 		const struct hb_tl_call *c = hb_timeline__calls(l->s->tl, t, &n);
+		const u32 *of = hb_byop__calls(l->s->byop, t, HB_OP_OTHER, &n);
 
 		for (u32 i = 0; i < n && !err; i++) {
-			if (loads(l->s, &c[i], least))
-				err = one(l, pid, t, &c[i], sum, d);
+			if (loads(l->s, &c[of[i]], least))
+				err = one(l, pid, t, &c[of[i]], sum, d);
 		}
 	}
 	return err;

@@ -7,6 +7,7 @@
 #include "base/text.h"
 
 enum { SHARE };
+enum { AHEAD = 16 }; /* operations, whose calls are fetched */
 
 static const struct hb_param params[] = {
     [SHARE] = {"share", HB_UNIT_SHARE, 300000,
@@ -63,6 +64,8 @@ static int sum_up(const struct hb_scene *s, const struct hb_device *v, struct hb
 		}
 		if (!d)
 			continue;
+		if (i + AHEAD < v->n_ops)
+			hb_below__expect(below, &v->op[i + AHEAD]);
 		hb_below__add(below, o, o->end - o->begin);
 		err = hb_draft__add_op(d, o, o->end - o->begin);
 	}

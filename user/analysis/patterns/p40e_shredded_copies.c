@@ -19,6 +19,8 @@ static int look_at(struct hb_look *l, const struct hb_series *p)
 	const struct hb_tl_call *c = hb_timeline__calls(l->s->tl, p->dispatch, &n);
 	const struct hb_sets *idle = hb_scene__exposed(l->s, p->dispatch);
 	u64 copies = 0, bytes = 0;
+	const u32 *of;
+	u32 n_of;
 	struct hb_draft *d;
 	char who[64], size[32];
 	int err = 0;
@@ -38,15 +40,17 @@ static int look_at(struct hb_look *l, const struct hb_series *p)
 	if (!d)
 		return -ENOMEM;
 	hb_draft__pid(d, p->pid);
-	for (u32 i = 0; i < n && !err; i++) {
+	of = hb_byop__calls(l->s->byop, p->dispatch, HB_OP_COPY, &n_of);
+	for (u32 k = 0; k < n_of && !err; k++) {
+		u32 i = of[k];
 		/* What a copy costs the host: from its begin to the next call. */
-		struct hb_case k = {.begin = c[i].at.begin,
+		struct hb_case x = {.begin = c[i].at.begin,
 				    .end = i + 1 < n ? c[i + 1].at.begin : c[i].at.end,
 				    .thread = p->dispatch,
 				    .stack = c[i].at.stack};
 
-		if (c[i].op == HB_OP_COPY && k.end > k.begin)
-			err = hb_draft__add_sets(d, &k, idle);
+		if (x.end > x.begin)
+			err = hb_draft__add_sets(d, &x, idle);
 	}
 	return err;
 }

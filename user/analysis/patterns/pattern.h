@@ -14,6 +14,7 @@
 #include "analysis/model/device.h"
 #include "analysis/model/host.h"
 #include "analysis/model/roofline.h"
+#include "analysis/patterns/byop.h"
 #include "analysis/patterns/patterns.h"
 #include "base/map.h"
 
@@ -32,6 +33,7 @@ struct hb_scene {
 	u64 start, end, wall;		    /* of the window; wall is never 0 */
 	u64 present;			    /* HB_NEED_* that the window has */
 	struct hb_exposure *exposure;	    /* inside */
+	struct hb_byop *byop;		    /* calls by what they are: byop.h */
 	struct hb_sames *same;		    /* inside: see same.h */
 	struct hb_map *matches;		    /* inside: what rules say of locations; NULL: nothing is kept */
 };

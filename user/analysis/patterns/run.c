@@ -81,13 +81,15 @@ static int scene_of(struct hb_scene *s, const struct hb_patterns_input *in)
 	s->exposure = hb_exposure__new(s);
 	s->same = hb_sames__new(s->dev);
 	s->matches = hb_map__new();
-	return s->exposure && s->same ? 0 : -1;
+	s->byop = hb_byop__new(s->tl);
+	return s->exposure && s->same && s->byop ? 0 : -1;
 }
 
 static void leave(struct hb_scene *s)
 {
 	hb_exposure__free(s->exposure);
 	hb_sames__free(s->same);
+	hb_byop__free(s->byop);
 	hb_map__free(s->matches);
 }
 

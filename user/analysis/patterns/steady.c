@@ -30,10 +30,9 @@ int hb_steady__each(const struct hb_scene *s, u32 pid, const struct hb_steady_ru
 	     t = hb_timeline__of_pid(s->tl, pid, t)) {
 		u32 n;
 		const struct hb_tl_call *c = hb_timeline__calls(s->tl, t, &n);
+		struct hb_byop_two of = hb_byop__two(s->byop, t, r->op, r->or_op);
 
-		for (u32 i = 0; i < n && !err; i++) {
-			if (c[i].op != r->op && c[i].op != r->or_op)
-				continue;
+		for (u32 i; !err && (i = hb_byop__next(&of)) != HB_NONE;) {
 			if (c[i].at.end - c[i].at.begin < r->least || (r->wanted && !r->wanted(s, &c[i])) ||
 			    !hb_scene__steady(s, pid, c[i].at.begin, r->warm, r->steps))
 				continue;

@@ -96,8 +96,11 @@ static void one_step(const struct hb_scene *s, const struct hb_series *p, const 
 		}
 		if (!next)
 			continue;
-		out->v[out->n++] = (struct hb_sync){
-		    .call = &c[at], .next = next, .whole = of_device(s, &c[at]), .ends = ends};
+		out->v[out->n++] = (struct hb_sync){.call = &c[at],
+						    .site = (u64)c[at].probe << 32 | c[at].at.stack,
+						    .next = next,
+						    .whole = of_device(s, &c[at]),
+						    .ends = ends};
 		out->whole += out->v[out->n - 1].whole;
 		out->ends += ends;
 	}
@@ -121,7 +124,7 @@ int hb_syncs__find(const struct hb_scene *s, const struct hb_series *p, const st
 
 static bool same_site(const struct hb_sync *a, const struct hb_sync *b)
 {
-	return a->call->probe == b->call->probe && a->call->at.stack == b->call->at.stack;
+	return a->site == b->site;
 }
 
 /* Is one of the same place among those before i? */
