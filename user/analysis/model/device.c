@@ -329,6 +329,7 @@ static void count(struct hb_devices *d, struct dev *v)
 		}
 		v->pub.linked++;
 		o->graph = l->probe < d->n_probes && (d->probe_is[l->probe] & IS_GRAPH);
+		o->asked = l->begin;
 		o->early = o->begin < l->begin;
 		v->pub.early += o->early;
 		if (!l->ops || o->begin < ((struct dev *)d->devs.row[l->device])->pub.op[l->first].begin) {
@@ -523,6 +524,12 @@ const struct hb_launch *hb_devices__launches(const struct hb_devices *d, u32 *n)
 const struct hb_launch *hb_devices__launch_of(const struct hb_devices *d, const struct hb_device_op *o)
 {
 	return launch_of(d, o);
+}
+
+void hb_devices__fetch(const struct hb_devices *d, const struct hb_device_op *o)
+{
+	if (o->launch)
+		__builtin_prefetch(&d->launch[o->launch - 1]);
 }
 
 const struct hb_kernel *const *hb_devices__kernels(const struct hb_devices *d, u32 *n)

@@ -41,6 +41,7 @@ size_t hb_kernel__own_name(const char *name);
 
 struct hb_device_op {
 	u64 begin, end;
+	u64 asked;	  /* begin of its call; 0: none seen */
 	u64 size;	  /* copy, memset: bytes; kernel: blocks of its grid, 0 not known */
 	u32 name;	  /* string */
 	u32 launch;	  /* index of hb_devices__launches() + 1; 0: none seen */
@@ -207,7 +208,10 @@ u32 hb_devices__count(const struct hb_devices *d);
 const struct hb_device *hb_devices__at(const struct hb_devices *d, u32 i); /* NULL beyond; by pid, number */
 const struct hb_launch *hb_devices__launches(const struct hb_devices *d, u32 *n);
 const struct hb_launch *hb_devices__launch_of(const struct hb_devices *d,
-					      const struct hb_device_op *o);		/* or NULL */
+					      const struct hb_device_op *o); /* or NULL */
+/* Has the call of an operation that will be asked for so many operations later fetched from memory. */
+enum { HB_FETCH_AHEAD = 24 };
+void hb_devices__fetch(const struct hb_devices *d, const struct hb_device_op *o);
 const struct hb_kernel *const *hb_devices__kernels(const struct hb_devices *d, u32 *n); /* by total time */
 
 struct hb_device_counts {

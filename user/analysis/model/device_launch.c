@@ -62,8 +62,8 @@ static u32 follow(struct walk *k, const struct hb_order *by, u32 n, u64 *length)
 		u32 number = k->v->pub.op[by[i].item].launch;
 		struct hb_launch *l = &k->d->launch[number - 1];
 
-		if (i + AHEAD < n)
-			__builtin_prefetch(&k->d->launch[k->v->pub.op[by[i + AHEAD].item].launch - 1]);
+		if (i + HB_FETCH_AHEAD < n)
+			hb_devices__fetch(k->d, &k->v->pub.op[by[i + HB_FETCH_AHEAD].item]);
 		begin_until(k, by[i].key);
 		if (l->device == k->v->pub.index)
 			l->queue = k->total;
@@ -85,9 +85,8 @@ static int queue(struct hb_devices *d, struct dev *v, struct hb_order *by, u64 *
 	for (u32 i = 0; i < v->pub.n_ops; i++) {
 		const struct hb_device_op *o = &v->pub.op[i];
 
-		expect_launch(d, v, i);
 		if (was_queued(o))
-			by[n++] = (struct hb_order){.key = launch_of(d, o)->begin, .item = i};
+			by[n++] = (struct hb_order){.key = o->asked, .item = i};
 	}
 	rc = hb_order__sort(by, n);
 	k.depth = calloc(v->n_streams + 1, sizeof(*k.depth));

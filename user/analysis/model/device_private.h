@@ -81,14 +81,12 @@ static inline struct hb_launch *launch_of(const struct hb_devices *d, const stru
 	return o->launch ? &d->launch[o->launch - 1] : NULL;
 }
 
-enum { AHEAD = 24 };
-
 /* Launches lie in the order in which calls ended. Where operations are gone through in theirs, those that are
  * looked at soon are fetched meanwhile. */
 static inline void expect_launch(const struct hb_devices *d, const struct dev *v, u32 i)
 {
-	if (i + AHEAD < v->n_ops && v->ops[i + AHEAD].launch)
-		__builtin_prefetch(&d->launch[v->ops[i + AHEAD].launch - 1]);
+	if (i + HB_FETCH_AHEAD < v->n_ops)
+		hb_devices__fetch(d, &v->ops[i + HB_FETCH_AHEAD]);
 }
 
 /* The next item of a growing array not set yet; NULL: out of memory, or 2^32 of them. */

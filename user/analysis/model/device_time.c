@@ -48,27 +48,26 @@ static enum hb_gap_size size_of(u64 ns)
 
 /* Was the device busy with what is not in the window? The call came at once (sooner than the rest of the gap
  * took), found nothing in the queue, returned, and still nothing began for long. */
-static bool missing(const struct hb_gap *g, const struct hb_launch *l)
+static bool missing(const struct hb_gap *g, const struct hb_launch *l, u32 device)
 {
-	return g->size == HB_GAP_MACRO && !l->queue && l->end <= g->end && g->end - l->end >= MISSING_NS &&
+	return l->device == device && !l->queue && l->end <= g->end && g->end - l->end >= MISSING_NS &&
 	       l->begin - g->begin <= g->end - l->begin;
 }
 
 static struct hb_gap look(const struct hb_devices *d, const struct dev *v, u64 begin, u32 next)
 {
 	const struct hb_device_op *o = &v->pub.op[next];
-	const struct hb_launch *l = launch_of(d, o);
 	struct hb_gap g = {.begin = begin, .end = o->begin, .host_end = begin, .next = next};
 
 	g.size = (u8)size_of(g.end - g.begin);
-	if (!l || begin < v->pub.known)
+	if (!o->launch || begin < v->pub.known)
 		g.cause = HB_GAP_UNKNOWN;
-	else if (l->begin <= begin)
+	else if (o->asked <= begin)
 		g.cause = HB_GAP_DEP;
-	else if (l->device == v->pub.index && missing(&g, l))
+	else if (g.size == HB_GAP_MACRO && missing(&g, launch_of(d, o), v->pub.index))
 		g.cause = HB_GAP_MISSING;
 	else
-		g.host_end = l->begin < g.end ? l->begin : g.end;
+		g.host_end = o->asked < g.end ? o->asked : g.end;
 	return g;
 }
 
@@ -128,7 +127,6 @@ static int walk(const struct hb_devices *d, struct dev *v, struct un *stream)
 	for (u32 i = 0; i < v->n_ops; i++) {
 		const struct hb_device_op *o = &v->ops[i];
 
-		expect_launch(d, v, i);
 		if (o->begin > all.end) {
 			struct hb_gap g = look(d, v, all.end, i);
 

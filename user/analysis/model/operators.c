@@ -291,6 +291,9 @@ static void of_device(struct hb_operators *o, const struct hb_devices *d, const 
 	for (u32 i = 0; o->n && i < v->n_ops; i++) {
 		const struct hb_launch *l = hb_devices__launch_of(d, &v->op[i]);
 
+		if (i + HB_FETCH_AHEAD < v->n_ops)
+			hb_devices__fetch(d, &v->op[i + HB_FETCH_AHEAD]);
+
 		if (!l)
 			continue;
 		if (l != last)

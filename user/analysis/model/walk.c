@@ -225,7 +225,6 @@ static int through_device(struct walk *x, u32 pid, const struct hb_walk_op *op, 
 		const struct hb_walk_op *o = &op[at], *late;
 		u32 before = followed(op, o), there, whose = pid;
 
-		l = hb_walk_ops__launch(x->ops, o, &thread);
 		/* A collective that waited: on with what held the last rank up. */
 		late = hb_walk_ops__late(x->ops, &whose, o, &there);
 		if (late && late[there].o->begin < t) {
@@ -236,8 +235,10 @@ static int through_device(struct walk *x, u32 pid, const struct hb_walk_op *op, 
 			continue;
 		}
 		t = back_to(x, t, o->o->begin);
-		if (before == HB_NONE || before >= at || (l && op[before].o->end < l->begin))
+		if (before == HB_NONE || before >= at || (o->o->launch && op[before].o->end < o->o->asked)) {
+			l = hb_walk_ops__launch(x->ops, o, &thread);
 			break;
+		}
 		t = back_to(x, t, op[before].o->end);
 		at = before;
 	}

@@ -64,6 +64,8 @@ static int sum_up(const struct hb_scene *s, const struct hb_device *v, struct hb
 		}
 		if (!d)
 			continue;
+		if (i + HB_FETCH_AHEAD < v->n_ops)
+			hb_devices__fetch(s->dev, &v->op[i + HB_FETCH_AHEAD]);
 		if (i + AHEAD < v->n_ops)
 			hb_below__expect(below, &v->op[i + AHEAD]);
 		hb_below__add(below, o, o->end - o->begin);
