@@ -199,15 +199,6 @@ def graph_miss(cause):
     near(launched(cause, "cuLaunchKernel"), eager * 600, "launches without", 0.05)
 
 
-def graph_miss_delay(truth):
-    """How much longer steps without a graph take than the median step with one."""
-    eager = truth.rows("cause")
-    steps = [(r["end"] - r["begin"], any(r["begin"] <= e["begin"] < r["end"] for e in eager))
-             for r in truth.rows("step") if r["whole"]]
-    graphs = sorted(dur for dur, missed in steps if not missed)
-    return sum(dur - graphs[len(graphs) // 2] for dur, missed in steps if missed)
-
-
 # ---- a journal on the way to the device ----
 
 def fsync(cause):

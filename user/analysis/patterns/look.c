@@ -350,6 +350,21 @@ int hb_draft__add_delay(struct hb_draft *d, const struct hb_case *c)
 	return hb_draft__add(d, c);
 }
 
+int hb_draft__add_slower(struct hb_draft *d, const struct hb_case *c)
+{
+	const struct hb_sets *from = hb_scene__exposed(d->s, c->thread);
+	struct hb_instance x = {.exposed_likely = c->end - c->begin, .exposed_max = c->end - c->begin};
+
+	hb_ivs__add(&d->spans, c->begin, c->end);
+	if (c->end - c->begin > d->worst_delay)
+		d->worst_delay = c->end - c->begin;
+	if (from->sure.n)
+		x.exposed_min = hb_ivs__cut(&from->sure, c->begin, c->end, &d->idle.sure);
+	hb_ivs__add(&d->idle.likely, c->begin, c->end);
+	keep_cut(d, c);
+	return keep(d, c, &x);
+}
+
 int hb_draft__add_device(struct hb_draft *d, const struct hb_case *c, u64 saved)
 {
 	struct hb_instance x = {0};

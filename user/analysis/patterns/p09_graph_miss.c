@@ -91,7 +91,7 @@ static int look_at(struct hb_look *l, const struct hb_series *p)
 		/* A step that takes no longer than with a graph has lost nothing. */
 		if (missed(l, st, &k) && c.end - c.begin > k.graph_p50) {
 			c.begin += k.graph_p50;
-			err = hb_draft__add_delay(d, &c);
+			err = hb_draft__add_slower(d, &c);
 		}
 	}
 	return err;
