@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "analysis/model/stats.h"
-#include "analysis/patterns/pattern.h"
+#include "analysis/patterns/rank_waits.h"
 #include "base/text.h"
 
 enum { COUNT, APART, WAIT_SHARE, LATE_SHARE, CHANCE, DEVICE_APART, DEVICE_WAIT };
@@ -33,87 +33,12 @@ static const struct hb_param params[] = {
 
 /* What a group's ranks do to each other. */
 struct skew {
-	struct hb_ivs
-	    wait; /* of rank `early`: it waits, and rank `late` has not called, nor work on its device */
-	const struct hb_sets *idle; /* of `late`; NULL: not known */
+	struct hb_ivs wait; /* of rank `early`: it waits, and rank `late` has not called */
 	u32 early, late;
 	u32 times, of_late; /* arrivals that were late; of rank `late` */
 	u32 steps, wins;    /* with such arrivals; in which `late` was the last by most */
 	u64 longest;
 };
-
-/* Is it the only rank of its process? */
-static bool alone(const struct hb_coll_group *g, u32 r)
-{
-	for (u32 i = 0; i < g->n_ranks; i++)
-		if (i != r && g->rank[i].pid == g->rank[r].pid)
-			return false;
-	return true;
-}
-
-static void waits_of_thread(const struct hb_scene *s, u32 thread, struct hb_ivs *out)
-{
-	u32 n;
-	const struct hb_tl_call *c = hb_timeline__calls(s->tl, thread, &n);
-
-	for (u32 i = 0; i < n; i++)
-		if (hb_call__waited(&c[i]))
-			hb_ivs__add(out, c[i].at.begin, c[i].at.end);
-}
-
-/* The times that a rank waits for its device: on whatever thread, where its process has no other rank. */
-static void waits_of(const struct hb_scene *s, const struct hb_coll_group *g, u32 r, struct hb_ivs *out)
-{
-	u32 pid = g->rank[r].pid;
-
-	if (!alone(g, r))
-		waits_of_thread(s, g->rank[r].thread, out);
-	else
-		for (u32 t = hb_timeline__of_pid(s->tl, pid, HB_NONE); t != HB_NONE;
-		     t = hb_timeline__of_pid(s->tl, pid, t))
-			waits_of_thread(s, t, out);
-	hb_ivs__join(out);
-}
-
-/* Idle time of the device of the rank that is late: while that one works, nobody waits for the rank's host.
- */
-static const struct hb_sets *idle_of(const struct hb_scene *s, const struct hb_coll_group *g, u32 r)
-{
-	u32 n;
-
-	return alone(g, r) && hb_busy__spans(s->busy, g->rank[r].pid, &n)
-		   ? hb_scene__exposed(s, g->rank[r].thread)
-		   : NULL;
-}
-
-static void leave_idle(const struct hb_sets *idle, struct hb_ivs *wait)
-{
-	struct hb_ivs both = {0}, all = {0};
-
-	for (size_t i = 0; i < idle->sure.n; i++)
-		hb_ivs__add(&all, idle->sure.v[i].begin, idle->sure.v[i].end);
-	for (size_t i = 0; i < idle->likely.n; i++)
-		hb_ivs__add(&all, idle->likely.v[i].begin, idle->likely.v[i].end);
-	hb_ivs__join(&all);
-	hb_ivs__and(wait, &all, &both);
-	both.oom |= all.oom | wait->oom;
-	hb_ivs__free(&all);
-	hb_ivs__free(wait);
-	*wait = both;
-}
-
-/* The times between a rank's calls and those of whoever came last. */
-static void gaps_of(const struct hb_scene *s, const struct hb_coll_group *g, u32 r, u64 apart,
-		    struct hb_ivs *out)
-{
-	for (u32 i = 0; i < g->n; i++) {
-		const struct hb_tl_call *c = hb_coll__call(s->coll, g, i, r, NULL);
-
-		if (g->coll[i].last - c->at.begin >= apart)
-			hb_ivs__add(out, c->at.begin, g->coll[i].last);
-	}
-	hb_ivs__join(out);
-}
 
 /* Collectives of one step are late together: a step is one trial. */
 struct votes {
@@ -195,28 +120,19 @@ static int measure(const struct hb_scene *s, const struct hb_coll_group *g, u64 
 {
 	int err = find_late(s, g, apart, x);
 
-	x->idle = idle_of(s, g, x->late);
 	for (u32 r = 0; r < g->n_ranks && !err; r++) {
-		struct hb_ivs waits = {0}, gaps = {0}, both = {0};
+		struct hb_ivs wait = {0};
 
-		if (r != x->late) {
-			waits_of(s, g, r, &waits);
-			gaps_of(s, g, r, apart, &gaps);
-			hb_ivs__and(&waits, &gaps, &both);
-			if (x->idle)
-				leave_idle(x->idle, &both);
-			err = waits.oom || gaps.oom || both.oom ? -ENOMEM : 0;
-		}
-		if (hb_ivs__length(&both) > hb_ivs__length(&x->wait)) {
+		if (r != x->late)
+			err = hb_rank_waits(s, g, r, apart, &wait);
+		if (hb_ivs__length(&wait) > hb_ivs__length(&x->wait)) {
 			struct hb_ivs old = x->wait;
 
-			x->wait = both;
+			x->wait = wait;
 			x->early = r;
-			both = old;
+			wait = old;
 		}
-		hb_ivs__free(&waits);
-		hb_ivs__free(&gaps);
-		hb_ivs__free(&both);
+		hb_ivs__free(&wait);
 	}
 	return err;
 }
@@ -252,8 +168,7 @@ static int add_cases(struct hb_draft *d, const struct hb_scene *s, const struct 
 				    .waker = hb_scene__task(s, thread),
 				    .waker_stack = late->at.stack};
 
-		err = x->idle ? hb_draft__add_sets(d, &c, x->idle)
-			      : hb_draft__add_idle(d, &c, &x->wait, &x->wait);
+		err = hb_draft__add_idle(d, &c, &x->wait, &x->wait);
 	}
 	return err;
 }
