@@ -4,6 +4,8 @@ import os
 import re
 import sys
 
+import pytest
+
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from lib import fixtures  # noqa: E402
@@ -13,9 +15,34 @@ from lib.fixtures import _bpf_refused, _deadline  # noqa: E402,F401
 
 def pytest_configure(config):
     fixtures.configure(config)
+    config.addinivalue_line("markers", "beside: may run while another test does: it measures no time, counts nothing of the whole "
+                            "machine and leaves no CPU without time for others")
+    config.addinivalue_line("markers", "alone: of a file that is marked beside, the test that is not")
 
 
 VERSION = re.compile(r"^(pyenv|debian|source)-3\.(\d+)")
+
+
+# Two runs of pytest may share the files between them (scripts/check): a folder where each file belongs to who names it first.
+SHARED = os.environ.get("HB_SHARED_FILES")
+ours = {}
+
+
+def is_ours(path):
+    """True when this run has the file, from now on or since before."""
+    if path not in ours:
+        try:
+            os.close(os.open(os.path.join(SHARED, os.path.basename(path)), os.O_CREAT | os.O_EXCL))
+            ours[path] = True
+        except FileExistsError:
+            ours[path] = False
+    return ours[path]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item):
+    """What the other run has is no test of this one: it neither passes nor is it skipped."""
+    return None if not SHARED or is_ours(item.location[0]) else True
 
 
 def case_of(item):

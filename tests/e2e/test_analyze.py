@@ -9,6 +9,8 @@ import pytest
 from lib import tool as t
 from lib import traces
 
+pytestmark = pytest.mark.beside
+
 
 @pytest.fixture
 def window(tool):

@@ -15,6 +15,8 @@ import pytest
 
 from lib import float64, traces
 
+pytestmark = pytest.mark.beside
+
 TRACES = ["T1", "T2", "T3", "T7", "T9", "T10"]
 FLOAT64 = 2e-5  # ms; what rounding can do to a sum, see test_float64_is_tracelens
 

@@ -17,6 +17,8 @@ import pytest
 from lib import kernel, paths, processes
 from lib.tool import FAILED, KERNEL, OK, TARGET, USAGE
 
+pytestmark = pytest.mark.beside
+
 # What a terminal would obey: C0, DEL, C1 (as UTF-8), apart from line ends and tabs.
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\x80-\x9f]")
 

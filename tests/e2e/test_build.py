@@ -9,6 +9,8 @@ import pytest
 
 from lib import kernel, paths
 
+pytestmark = pytest.mark.beside
+
 LOADER_C = r"""
 #include <bpf/libbpf.h>
 #include <stdio.h>

@@ -10,6 +10,8 @@ import pytest
 from lib import paths
 from lib.tool import FAILED, OK, USAGE
 
+pytestmark = pytest.mark.beside
+
 
 def trace(seed, steps=450, kernel_us=900, kernels=3, extra=None):
     """A Chrome trace of an engine: kernels of about a length, waited for in each step."""
@@ -173,6 +175,7 @@ while True:
 """
 
 
+@pytest.mark.alone  # twins differ in nothing as long as nobody else comes and goes
 def test_before_and_after_a_change(hb, start, tmp_path):
     lib, flag = paths.built("sim", "libcudart.so.13"), tmp_path / "changed"
     if not os.path.exists(lib):

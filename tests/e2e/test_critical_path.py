@@ -10,6 +10,8 @@ from lib import paths, traces
 from lib.engine import answered
 from lib.tool import FAILED, OK, USAGE
 
+pytestmark = pytest.mark.beside
+
 ALEXNET = "[param|pytorch.model.alex_net|0|0|0|measure|forward]"
 STRETCH = {"T1": ("ProfilerStep", 0), "T2": ("ProfilerStep", 0), "T3": ("ProfilerStep", 0), "T11": (ALEXNET, 1), "T13": ("ProfilerStep", 0)}
 # Our words for HTA's.

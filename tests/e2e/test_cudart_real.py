@@ -10,6 +10,8 @@ from lib import exact
 from lib.processes import wait_for
 from lib.tool import OK, USAGE
 
+pytestmark = pytest.mark.beside
+
 CUDART = os.path.join(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "lib64", "libcudart.so.13")
 NO_CUDART = not os.path.exists(CUDART)
 WHY = f"{CUDART} is not there: the CUDA toolkit is not installed"

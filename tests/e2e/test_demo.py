@@ -20,9 +20,15 @@ def may_come_first():
     return subprocess.run(["chrt", "--rr", "1", "true"], stderr=subprocess.DEVNULL, check=False).returncode == 0
 
 
+def crowded():
+    """More want to run here than there are CPUs: then somebody waits for one, whoever comes first, and it is said."""
+    return os.getloadavg()[0] > os.cpu_count()
+
+
 @pytest.mark.deadline(400)
 def test_demo_shows_a_live_engine_and_leaves_no_process(hb):
     env = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+    before = crowded()
     done = subprocess.run(["make", "--no-print-directory", f"B={paths.BUILD}", "demo"], cwd=paths.ROOT, env=env,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=390)
     assert done.returncode == 0, done.stdout[-6000:]
@@ -40,7 +46,7 @@ def test_demo_shows_a_live_engine_and_leaves_no_process(hb):
     assert calls == [("kv.py", True)], first["stack"]
     # What it planted is found in it alone. The engine runs before all others where that is allowed: then its twin is silent.
     twin, others = findings("twin.hbw")
-    allowed = set() if may_come_first() else {"P16", "P30"}
+    allowed = ({"P30"} if before or crowded() else set()) if may_come_first() else {"P16", "P30"}
     assert not {f["id"] for f in [twin] + others if f} - allowed, (twin, others)
     left = subprocess.run(["pgrep", "-fl", "mini_llm.(serve|engine|worker|load).*" + paths.BUILD], stdout=subprocess.PIPE, text=True)
     assert not left.stdout, left.stdout

@@ -9,6 +9,8 @@ import pytest
 from lib.processes import wait_for
 from lib.tool import KERNEL, OK, TARGET, USAGE
 
+pytestmark = pytest.mark.beside
+
 
 def checks(result):
     """Checks by id; those about processes come as lists under "target-..."."""

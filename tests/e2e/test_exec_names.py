@@ -2,8 +2,12 @@
 """What a process is called after it became another program."""
 import subprocess
 
+import pytest
+
 from lib import tracing
 from lib.processes import wait_for
+
+pytestmark = pytest.mark.beside
 
 # Children that start on one CPU and exec on another: fork and exec of one arrive by different rings.
 SHELL = """

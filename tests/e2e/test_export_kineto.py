@@ -11,6 +11,8 @@ import pytest
 from lib import paths
 from lib.tool import OK
 
+pytestmark = pytest.mark.beside
+
 CATEGORY = {"driver": "cuda_driver", "runtime": "cuda_runtime", "library": "user_annotation"}
 
 

@@ -11,6 +11,8 @@ import pytest
 from lib import paths
 from lib.tool import OK
 
+pytestmark = pytest.mark.beside
+
 TASK_CONTEXTS = ("task", "own_send")
 
 PAIR = r"""

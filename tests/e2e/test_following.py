@@ -7,9 +7,11 @@ import sys
 import time
 
 import pytest
-from lib import tracing
+from lib import exact, tracing
 from lib.processes import alive, wait_for
 from lib.tool import OK
+
+pytestmark = pytest.mark.beside
 
 # A library under the driver's name, with one function of it.
 DRIVER_C = r"""
@@ -208,7 +210,7 @@ def test_thread_storm(hb, storm):
     path, _, joined = tracing.around(hb, act, "-p", target.pid)
     assert joined == 400
     w = hb.window(path)
-    assert not [r for r in w.loss["rows"] if r.get("of", "accel") == "accel"], w.loss
+    assert not exact.losses(w), w.loss
     started = w.of("thread", pid=target.pid, how="forked")
     assert len({r["tid"] for r in started}) == 400 and {r["parent"] for r in started} == {target.pid}
     assert len([r for r in w.of("exit", pid=target.pid) if not r.get("last")]) == 400
@@ -224,7 +226,7 @@ def test_many_threads(hb, storm):
     path, _, did = tracing.around(hb, act, "-p", target.pid)
     assert did == 300
     w = hb.window(path)
-    assert not [r for r in w.loss["rows"] if r.get("of", "accel") == "accel"], w.loss
+    assert not exact.losses(w), w.loss
     assert len(w.of("thread", pid=target.pid, how="present")) == 300
     assert w.calls() == {"cuStreamSynchronize": 6000} and len({r["tid"] for r in w.of("accel")}) == 300
     values = json.loads(hb.run("report", path, "--json", code=OK).out)

@@ -11,6 +11,8 @@ from lib import browser as browsers
 from lib import paths
 from lib.tool import FAILED, OK, USAGE
 
+pytestmark = pytest.mark.beside
+
 EVIL = "</script><script>document.title = 'owned'</script><img src=x onerror=\"document.title = 'owned'\"><!--"
 STEPS, STEP_US = 120, 10000
 

@@ -19,6 +19,8 @@ from lib.tool import FAILED, OK, USAGE
 sys.path.insert(0, paths.source("tests", "oracles"))
 from read_trace import Trace  # noqa: E402
 
+pytestmark = pytest.mark.beside
+
 TRACES = os.path.join(os.path.dirname(paths.ROOT), "shared", "traces")
 NAMES = ("T1", "T2", "T3", "T7", "T9", "T10", "T11", "T13")
 SYNC_ALL = 4294967295

@@ -12,6 +12,8 @@ from lib import exact, paths
 from lib.exact import truth
 from lib.processes import wait_for
 
+pytestmark = pytest.mark.beside
+
 RUNTIME = "libcudart.so.13"
 
 

@@ -13,6 +13,8 @@ from lib.exact import base, truth
 from lib.processes import wait_for
 from lib.tool import OK, USAGE
 
+pytestmark = pytest.mark.beside
+
 MANY = 10**8  # it calls until it is killed
 CALLS = ["--rate", 2000, "--threads", 2, "--launches", MANY, "--graphs", MANY, "--copies", MANY, "--syncs", MANY, "--mallocs",
          MANY, "--driver-launches", MANY]

@@ -2,16 +2,31 @@
 """What is lost is counted exactly, and a killed tool leaves target, kernel and file in order (simulated accelerator)."""
 import json
 import os
+import re
 import signal
 import subprocess
 import time
 
 import pytest
 
-from lib import exact, kernel, paths
+from lib import exact, kernel, loss, paths
 from lib.engine import answered
 from lib.processes import wait_for
 from lib.tool import OK
+
+pytestmark = pytest.mark.beside
+
+
+def test_every_cause_is_placed():
+    """Each cause of the schema costs records or parts of them, and docs/guide.md says what; tests take the sets from lib/loss.py."""
+    with open(paths.source("user", "schema", "words.def"), encoding="utf-8") as f:
+        block = f.read().split("#define HB_LOSSES(W)")[1].split("/* Role")[0]
+    causes = re.findall(r'"(\w+)"', block)
+    placed = [*loss.RECORDS, *loss.PARTS, *loss.MACHINE, *loss.OWN]
+    assert len(causes) > 20 and sorted(causes) == sorted(placed)
+    with open(paths.source("docs", "guide.md"), encoding="utf-8") as f:
+        guide = f.read()
+    assert [c for c in causes if not c.startswith("import_") and f"`{c}`" not in guide] == []
 
 
 def stall(running, seconds):
@@ -30,9 +45,9 @@ def test_small_ring_under_the_engine(hb, engine):
     answered(client)
     window = hb.read(path, running)
     made = sum(exact.in_window(window, e.log()).values())
-    loss = exact.losses(window)
-    assert loss.pop("ring_full") > 0
-    assert not loss, loss
+    lacks = exact.losses(window)
+    assert lacks.pop("ring_full") > 0
+    assert not lacks, lacks
     assert len(window.of("accel")) + exact.lost(window, "ring_full") == made
     # What is there is what was made: no record twice, none out of nothing.
     recorded = window.by("layer", "name")
@@ -40,6 +55,7 @@ def test_small_ring_under_the_engine(hb, engine):
     assert all(n <= made_by[key] for key, n in recorded.items())
 
 
+@pytest.mark.alone  # it takes both CPUs
 def test_small_ring_under_a_storm(hb, workload):
     """About a million calls a second, far more than 64 KiB a CPU can hold while the collector stands still."""
     target = workload("storm", "--lib", paths.built("sim", "libcuda.so.1"), "--mix", "--wait", "--ms", 1500,
@@ -54,9 +70,9 @@ def test_small_ring_under_a_storm(hb, workload):
     counts = json.loads(next(l for l in target.output().splitlines() if '"counts"' in l))["counts"]
     del counts["cuEventRecord"]  # off in the tables
     recorded = window.calls()
-    loss = exact.losses(window)
-    lost = loss.pop("ring_full")
-    assert not loss and lost > 0
+    lacks = exact.losses(window)
+    lost = lacks.pop("ring_full")
+    assert not lacks and lost > 0
     # Each of the two threads allocates once on either side before its calls.
     assert sum(recorded.values()) + lost == sum(counts.values()) + 4
     assert all(recorded[k] <= n for k, n in counts.items())
@@ -78,7 +94,8 @@ def readable(hb, part):
 # the kernels that need them to 10 s.
 @pytest.mark.parametrize("mode,workers,delays,clean", [
     ([], 2, (0, 0.05, 0.15, 0.25, 0.35, 0.5, 0.7, 0.9, 1.2, 1.5), 10),
-    (["--single-uprobes"], 1, (0.2, 0.8, None), 40)], ids=["multi", "single"])
+    # For so long nobody holds the programs: another test would take them for its own tool's.
+    pytest.param(["--single-uprobes"], 1, (0.2, 0.8, None), 40, marks=pytest.mark.alone)], ids=["multi", "single"])
 def test_killed_at_any_moment(hb, engine, mode, workers, delays, clean):
     """At delays over attach and window, under load: the engine answers on, and soon the kernel is clean."""
     e = engine(workers=workers)

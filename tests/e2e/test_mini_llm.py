@@ -11,6 +11,8 @@ from lib import exact
 from lib.engine import answered
 from lib.processes import wait_for
 
+pytestmark = pytest.mark.beside
+
 
 def assert_made_by_workers(window, engine, comparison):
     assert {p["pid"] for p in window.head["processes"]} == set(engine.pids)

@@ -9,6 +9,8 @@ from lib import exact, paths
 from lib.exact import truth
 from lib.processes import children, wait_for
 
+pytestmark = pytest.mark.beside
+
 CALLS = "--rate 2000 --threads 2 --launches 9999999 --graphs 9999999 --copies 9999999 --syncs 9999999 --driver-launches 9999999"
 
 

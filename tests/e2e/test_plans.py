@@ -12,6 +12,8 @@ import pytest
 from lib.engine import Engine, answered
 from lib.tool import FAILED, OK, TARGET, USAGE
 
+pytestmark = pytest.mark.beside
+
 WORK = r"""
 import time
 def work(n):
@@ -99,6 +101,7 @@ def test_a_plan_is_recorded_as_it_says(hb, put, target):
     assert len(window.of("py.call", pid=target.pid, qualname="work")) > 100
 
 
+@pytest.mark.alone  # an engine under load, whose findings are judged
 def test_a_plan_from_findings_to_the_second_window(hb, tmp_path, start):
     """From a window of a live engine: thin findings, made so by thresholds, their plan, its approval, the second window."""
     engine = Engine(start, tmp_path, **{"kv-evict-ms": 100})

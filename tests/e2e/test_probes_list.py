@@ -2,7 +2,11 @@
 """`probes list`: the tables as an operator sees them, alone and with a table of their own."""
 import json
 
+import pytest
+
 from lib.tool import FAILED, OK, USAGE
+
+pytestmark = pytest.mark.beside
 
 MINE = """api my-chip
 libmychip.so*  mcWait       sync   driver  return  nothrow  stream=a0

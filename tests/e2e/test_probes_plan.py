@@ -8,6 +8,8 @@ import pytest
 
 from lib.tool import OK, TARGET, USAGE
 
+pytestmark = pytest.mark.beside
+
 LIBRARY = """
 int mcWait(void *stream, long n) { __asm__ volatile(""); return n; }
 int mcSend(void *stream, long n) { __asm__ volatile(""); return n + 1; }

@@ -9,9 +9,11 @@ import subprocess
 
 import pytest
 
-from lib import paths
+from lib import loss, paths
 from lib.exact import lost
 from lib.tool import OK, USAGE
+
+pytestmark = pytest.mark.beside
 
 PROGRAM = paths.source("tests", "workloads", "python", "stacks.py")
 CUDART = paths.built("sim", "libcudart.so.13")
@@ -104,7 +106,7 @@ def test_stacks_equal_the_programs_own(hb, start, python):
     assert_same({python_frames(r) for r in naps}, truth_of(target, "sleep"))
     calls = window.of("accel", name="cudaDeviceSynchronize")
     assert_same({python_frames(r) for r in calls}, truth_of(target, "call"))
-    for cause in ("python_truncated", "python_unreadable", "python_unresolved", "stack_full"):
+    for cause in loss.STACKS:
         assert window.loss[cause] == 0, window.loss["rows"]
     assert "no Python stacks" not in result.err
 

@@ -8,13 +8,15 @@ import subprocess
 
 import pytest
 
-from lib import paths, tracing
+from lib import loss, paths, tracing
 from lib.pythons import Other
 from lib.tool import OK
 from test_python import PROGRAM, assert_same, python_frames, sleeps, truth_of
 from test_python_calls import check, no_loss, one_round
 from test_python_events import traced
 from test_python_odd import constructors
+
+pytestmark = pytest.mark.beside
 
 BUILDS = ["debian-3.13", "debian-3.14", "debian-3.15", "source-3.13t", "source-3.14t"]
 CALLS = paths.source("tests", "workloads", "python", "calls.py")
@@ -41,7 +43,7 @@ def test_stacks_equal_the_programs_own(hb, start, other):
     window = hb.window(path)
     assert_same({python_frames(r) for r in sleeps(window)}, truth_of(target, "sleep"))
     assert_same({python_frames(r) for r in window.of("accel", name="cudaDeviceSynchronize")}, truth_of(target, "call"))
-    for cause in ("python_truncated", "python_unreadable", "python_unresolved", "stack_full"):
+    for cause in loss.STACKS:
         assert window.loss[cause] == 0, window.loss["rows"]
     assert "no Python stacks" not in result.err
 

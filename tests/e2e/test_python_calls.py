@@ -11,10 +11,12 @@ import time
 
 import pytest
 
-from lib import paths, tracing
+from lib import loss, paths, tracing
 from lib.processes import wait_for
 from lib.tool import OK, USAGE
 from test_python import PYTHONS, any_python
+
+pytestmark = pytest.mark.beside
 
 PROGRAM = paths.source("tests", "workloads", "python", "calls.py")
 each_python = pytest.mark.parametrize("python", PYTHONS.values(), ids=PYTHONS.keys())
@@ -65,8 +67,7 @@ def check(hb, target):
 
 
 def no_loss(window):
-    lost = [r for r in window.loss["rows"] if r["cause"] not in ("missed",) and r.get("of", "").startswith("py.call")]
-    assert not lost, lost
+    assert set(loss.records(window, "py.call")) <= {"missed"}, window.loss["rows"]
 
 
 def slot_is_free(pid, hb):

@@ -12,6 +12,8 @@ from lib.tool import OK
 from test_python import any_python, fields
 from test_python_events import begin, work
 
+pytestmark = pytest.mark.beside
+
 
 @pytest.fixture(params=any_python)
 def events(hb, start, request):

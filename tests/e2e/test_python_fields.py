@@ -14,6 +14,8 @@ from lib.tool import OK, USAGE
 from test_export_perfetto import decoded
 from test_python import PYTHONS, any_python
 
+pytestmark = pytest.mark.beside
+
 PROGRAM = paths.source("tests", "workloads", "python", "fields.py")
 FIELDS = ["self.scheduler.running:len", "self.scheduler.waiting:len", "self.scheduler.by_id", "self.scheduler.share:float",
           "self.scheduler.paused:bool", "self.scheduler.policy", "self.steps:int", "batch"]

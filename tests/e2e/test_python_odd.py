@@ -12,6 +12,8 @@ from lib import paths
 from lib.tool import OK, USAGE
 from test_python import CUDART, PROGRAM, PYTHONS, assert_same, each_python, python_frames, sleeps, truth_of
 
+pytestmark = pytest.mark.beside
+
 def version_key(name):
     return [int(n) for n in re.findall(r"\d+", name)]
 

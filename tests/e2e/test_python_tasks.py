@@ -12,6 +12,8 @@ from lib.tool import OK
 from test_python import PYTHONS, any_python
 from test_python_builds import BUILDS
 
+pytestmark = pytest.mark.beside
+
 PROGRAM = paths.source("tests", "workloads", "python", "named_tasks.py")
 each_python = pytest.mark.parametrize("python", PYTHONS.values(), ids=PYTHONS.keys())
 

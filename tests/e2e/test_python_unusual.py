@@ -16,6 +16,8 @@ from lib.tool import OK
 from test_python import PROGRAM, PYTHONS, assert_same, each_python, python_frames, sleeps, truth_of
 from test_python_odd import NEWEST, OLDEST, workload
 
+pytestmark = pytest.mark.beside
+
 DEPTH = 127  # frames of a stack, see docs/python.md
 
 

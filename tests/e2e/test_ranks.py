@@ -8,6 +8,8 @@ import pytest
 from lib import ranks
 from lib.tool import OK
 
+pytestmark = pytest.mark.beside
+
 
 @pytest.fixture
 def analyze(tool):

@@ -10,6 +10,8 @@ import time
 import pytest
 from lib.tool import FAILED, OK, USAGE
 
+pytestmark = pytest.mark.beside
+
 PAIR = r"""
 import os, socket, sys
 a, b = socket.socketpair()

@@ -11,6 +11,8 @@ from lib import paths, tracing
 from lib.tool import OK, USAGE
 from test_import import imported, trace_file
 
+pytestmark = pytest.mark.beside
+
 QWEN3_8B = {  # its config.json, as far as it is looked at
     "model_type": "qwen3", "hidden_size": 4096, "intermediate_size": 12288, "num_hidden_layers": 36,
     "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 151936,

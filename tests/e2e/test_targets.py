@@ -11,9 +11,11 @@ import time
 
 import pytest
 
-from lib import exact
+from lib import exact, tracing
 from lib.processes import children, wait_for
 from lib.tool import OK, TARGET
+
+pytestmark = pytest.mark.beside
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\x80-\x9f]")
 
@@ -96,15 +98,14 @@ def expected(rounds):
     return {"cuLaunchKernel": 5 * rounds, "cuMemAlloc": 2 * rounds, "cuStreamSynchronize": rounds}
 
 
-def trace_while(hb, selector, act, duration="4s"):
-    """Starts a window, acts once it is open, and reads it."""
-    path = os.path.join(hb.folder, "w.hbw")
-    running = hb.start("trace", *selector, "-d", duration, "-o", path)
-    wait_for(lambda: os.path.exists(path + ".part") or running.popen.poll() is not None, what="the window's begin")
-    time.sleep(1)
-    act()
-    result = running.wait()
-    assert result.code == OK, result
+def trace_while(hb, selector, act, *targets):
+    """Opens a window, acts, and reads it once all of these targets are done."""
+    def until_done():
+        act()
+        for t in targets:
+            wait_for(lambda t=t: "done" in t.output(), timeout=60, what="the end of the rounds")
+
+    path, result, _ = tracing.around(hb, until_done, *selector)
     return hb.window(path), result
 
 
@@ -127,8 +128,7 @@ def find(pid, name):
 
 def test_by_pid(hb, start, driver, caller):
     target = start([caller, driver, "100"], ready="ready")
-    window, _ = trace_while(hb, ["-p", str(target.pid)], lambda: go(target.pid))
-    assert "done" in target.output()
+    window, _ = trace_while(hb, ["-p", str(target.pid)], lambda: go(target.pid), target)
     assert not exact.losses(window) and dict(window.calls(pid=target.pid)) == expected(100)
     first = window.of("accel", name="cuLaunchKernel")[0]
     assert first["grid"] == [7, 1, 1] and first["block"] == [32, 1, 1] and first["api"] == "cuda-driver"
@@ -143,7 +143,7 @@ def test_two_pids(hb, start, driver, caller):
         for p in (a, b, other):
             go(p.pid)
 
-    window, _ = trace_while(hb, ["-p", f"{b.pid},{a.pid}"], act)
+    window, _ = trace_while(hb, ["-p", f"{b.pid},{a.pid}"], act, a, b, other)
     assert dict(window.calls(pid=a.pid)) == expected(10)
     assert dict(window.calls(pid=b.pid)) == expected(20)
     assert not window.calls(pid=other.pid), "a process that nobody named was recorded"
@@ -151,16 +151,15 @@ def test_two_pids(hb, start, driver, caller):
 
 def test_child_forked_in_the_window(hb, start, driver, caller):
     target = start([caller, driver, "50", "fork"], ready="ready")
-    window, _ = trace_while(hb, ["-p", str(target.pid)], lambda: go(target.pid), duration="6s")
-    assert "done" in target.output()
+    window, _ = trace_while(hb, ["-p", str(target.pid)], lambda: go(target.pid), target)
     child = next(p for p in children(target.pid) if p != target.pid)
     assert dict(window.calls(pid=child)) == expected(50)
 
 
 def test_no_children(hb, start, driver, caller):
     target = start([caller, driver, "50", "fork"], ready="ready")
-    window, _ = trace_while(hb, ["-p", str(target.pid), "--no-children"], lambda: go(target.pid), duration="6s")
-    assert "done" in target.output() and not window.calls()
+    window, _ = trace_while(hb, ["-p", str(target.pid), "--no-children"], lambda: go(target.pid), target)
+    assert not window.calls()
 
 
 def test_by_name_takes_descendants_along(hb, start, driver, caller, tmp_path):
@@ -168,7 +167,7 @@ def test_by_name_takes_descendants_along(hb, start, driver, caller, tmp_path):
     os.symlink("/bin/sh", shell)
     target = start([shell, "-c", f'"{caller}" "{driver}" 30; true'], ready="ready")
     pid = find(target.pid, "caller")
-    window, _ = trace_while(hb, ["--name", "hb-odd-n*"], lambda: go(pid))
+    window, _ = trace_while(hb, ["--name", "hb-odd-n*"], lambda: go(pid), target)
     assert dict(window.calls(pid=pid)) == expected(30)
 
 
@@ -214,7 +213,7 @@ def test_by_cgroup(hb, start, driver, caller, cgroup):
         go(target.pid)
         go(other.pid)
 
-    window, _ = trace_while(hb, ["--cgroup", os.path.basename(cgroup)], act)
+    window, _ = trace_while(hb, ["--cgroup", os.path.basename(cgroup)], act, target, other)
     assert dict(window.calls()) == expected(40)
     target.kill()
     result = hb.run("trace", "--cgroup", cgroup, "-d", "1s", code=TARGET)
@@ -228,7 +227,7 @@ def test_a_killed_tool_leaves_no_lock(hb, start, driver, caller):
     time.sleep(1)
     first.kill()
     first.wait()
-    window, _ = trace_while(hb, ["-p", str(target.pid)], lambda: go(target.pid))
+    window, _ = trace_while(hb, ["-p", str(target.pid)], lambda: go(target.pid), target)
     assert dict(window.calls(pid=target.pid)) == expected(10)
 
 
@@ -251,8 +250,7 @@ def test_library_in_another_mount_namespace(hb, start, driver, caller, tmp_path)
     secret = str(tmp_path / "only there")
     target, pid = in_namespaces(start, driver, caller, secret, 60)
     assert not os.path.exists(secret + "/libcuda.so.1")
-    window, _ = trace_while(hb, ["-p", str(pid)], lambda: go(pid))
-    assert "done" in target.output()
+    window, _ = trace_while(hb, ["-p", str(pid)], lambda: go(pid), target)
     assert not exact.losses(window) and dict(window.calls(pid=pid)) == expected(60)
     proc = next(p for p in window.head["processes"] if p["pid"] == pid)
     assert proc["nspid"] == 1, proc
@@ -263,7 +261,7 @@ def test_library_deleted_after_it_was_loaded(hb, start, driver, caller, tmp_path
     secret = str(tmp_path / "gone")
     target, pid = in_namespaces(start, driver, caller, secret, 20, keep=False)
     wait_for(lambda: "(deleted)" in open(f"/proc/{pid}/maps", encoding="utf-8").read(), what="the deletion")
-    window, _ = trace_while(hb, ["-p", str(pid)], lambda: go(pid))
+    window, _ = trace_while(hb, ["-p", str(pid)], lambda: go(pid), target)
     assert dict(window.calls(pid=pid)) == expected(20)
 
 

@@ -6,6 +6,8 @@ import pytest
 
 from lib import traces
 
+pytestmark = pytest.mark.beside
+
 API = {f"P{n:02}" for n in range(1, 13)}  # dispatch, synchronisation, allocation, graphs, compilation
 
 

@@ -13,7 +13,7 @@ import re
 import struct
 import sys
 
-from . import paths
+from . import loss, paths
 
 sys.path.insert(0, os.path.join(paths.ROOT, "tests", "sim"))
 import truth  # noqa: E402,F401
@@ -56,14 +56,9 @@ def lost(window, cause, of="accel"):
     return sum(r["count"] for r in window.loss["rows"] if r["cause"] == cause and r.get("of", of) == of)
 
 
-def losses(window, of="accel"):
-    """Every loss that may have cost an accelerator call: {cause: count}. Mapping events are those of the whole machine; where
-    some were lost the processes' maps are read instead. Python's causes are about names and stacks."""
-    out = collections.Counter()
-    for r in window.loss["rows"]:
-        if r.get("of", of) == of and r["cause"] != "mmap_lost" and not r["cause"].startswith("python_"):
-            out[r["cause"]] += r["count"]
-    return dict(out)
+def losses(window):
+    """Every loss that may have cost an accelerator call: {cause: count}."""
+    return dict(loss.records(window, "accel"))
 
 
 def calling(folder, calls=300):
@@ -166,12 +161,12 @@ def assert_exact(window, log, probed=None, pids=None, compilers=False):
     out = compare(window, log, probed, pids)
     assert not out.wrong, "\n".join(out.wrong)
     assert out.recorded == out.calls
-    loss = losses(window)
-    unfinished = loss.pop("unfinished", 0)
+    lacks = losses(window)
+    unfinished = lacks.pop("unfinished", 0)
     if compilers:
-        loss.pop("late", 0)
+        lacks.pop("late", 0)
     assert out.unfinished[0] <= unfinished <= out.unfinished[1], (unfinished, out.unfinished)
-    assert not loss, loss
+    assert not lacks, lacks
     return out
 
 
