@@ -239,7 +239,7 @@ def test_cgroup_that_does_not_exist(hb):
 
 def test_zombie(hb, start):
     parent = start([sys.executable, "-c", "import os, time\npid = os.fork()\nif not pid: os._exit(0)\n"
-                    "print('child', pid, flush=True)\ntime.sleep(60)"], ready="child")
+                    "print('child', pid, 'ready', flush=True)\ntime.sleep(60)"], ready="ready")
     pid = int(parent.output().split()[1])
     processes.wait_for(lambda: not processes.alive(pid), what="the child's end")
     refused(hb.run("trace", "-p", pid, "-d", "1s"), TARGET, str(pid))
@@ -646,7 +646,7 @@ def test_killed_at_any_moment(hb, start, compile_c):
         run.kill()
         assert run.wait().code == -signal.SIGKILL
         assert target.running(), "the target died with the tool"
-        left = before.wait_clean(10)
+        left = before.wait_clean()
         assert not left, left
         part = name + ".part"
         if os.path.exists(part) and os.path.getsize(part) > 4096:

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from lib import paths
+from lib import loss, paths
 from lib.tool import OK
 
 pytestmark = pytest.mark.beside
@@ -139,7 +139,9 @@ def test_wake_ups_are_linked(hb, start, oracle):
     assert len({f["from"]["tid"] for f in flows} & window.pids()) == 2, "both processes wake each other"
     parents = collections.Counter(e["parent"] for e in trace["slices"] if e["name"] == "off-CPU recvfrom")
     assert parents["recvfrom"] > 100
-    assert sum(parents.values()) - parents["recvfrom"] <= 2 * 2  # calls that began or ended outside the window
+    # what began or ended outside the window is announced, and what was not seen; a call may sleep twice
+    outside = sum(parents.values()) - parents["recvfrom"]
+    assert outside <= 2 * sum(loss.records(window, "syscall").values()), (parents, window.loss["rows"])
     assert {e["parent"] for e in trace["slices"] if e["name"] == "runnable"} <= {
         e["name"] for e in trace["slices"] if e["cat"] == ["offcpu"]}
 

@@ -90,9 +90,9 @@ class Snapshot:
         """Sentences, one for each thing that is left; empty when clean."""
         return list(self._found().values())
 
-    def wait_clean(self, timeout=10.0):
-        """The kernel frees links of a killed process after grace periods; what is still there after `timeout`.
-        Call it when the tool has ended: what appears from then on is another test run's on this machine."""
+    def wait_clean(self, timeout=60.0):
+        """The kernel frees links of a killed process after grace periods, which are long on a busy machine; what is still there
+        after `timeout`. Call it when the tool has ended: what appears from then on is another test run's on this machine."""
         end = time.monotonic() + timeout
         found = self._found()
         while found and time.monotonic() < end:
