@@ -4,7 +4,7 @@ lint: $(B)/gen/herschel.skel.h
 	@MAKE='$(MAKE)' scripts/lint $(B)
 
 # The analyzer behind clang-tidy follows each function along so many states of the program (clang's default is 225,000), and
-# nearly all of the time goes there: on a third of them it takes a third of the time. HB_LINT_THIRD=0, 1 or 2 names the third of
+# nearly all of the time goes there: on a third of them it takes half the time or less. HB_LINT_THIRD=0, 1 or 2 names the third of
 # the sources that are followed as far as that; the others a third as far, with all the same checks. Without it all are followed
 # all the way.
 TIDY_SRC := $(SRC) user/main.c
