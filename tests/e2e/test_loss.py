@@ -93,7 +93,7 @@ def readable(hb, part):
 # The kernel closes single uprobes one after the other, a tenth of a second each on the newest: `make kernel-matrix` holds
 # the kernels that need them to 10 s.
 @pytest.mark.parametrize("mode,workers,delays", [
-    ([], 2, (0, 0.05, 0.15, 0.25, 0.35, 0.5, 0.7, 0.9, 1.2, 1.5)),
+    ([], 2, (0, 0.05, 0.15, 0.25, 0.35, 0.5, 0.7, 0.9, 1.2, 1.5, None)),
     # For so long nobody holds the programs: another test would take them for its own tool's.
     pytest.param(["--single-uprobes"], 1, (0.2, 0.8, None), marks=pytest.mark.alone)], ids=["multi", "single"])
 def test_killed_at_any_moment(hb, engine, mode, workers, delays):
