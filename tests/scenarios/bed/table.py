@@ -69,6 +69,7 @@ SCENARIOS = (
         "slow_rank", "one of two ranks needs 6 ms more in each step than the other",
         patterns=("P33", "P15"), program=("ranks.py",), cause=("--slow",),
         shows=checks.slow_rank, healthy=checks.even_ranks, amount=checks.slow_rank_exposed, blamed=("rank-1",)),
+    # The device has work all the time in the next two, as with both on vLLM: no time is exposed, it is requests that wait.
     Scenario(
         "preemption", "KV blocks run out, and requests begin anew again and again",
         patterns=("P39",), program=("scheduler.py",), cause=("--blocks", "300"), trace=checks.FIELDS,
