@@ -79,15 +79,15 @@ static int make_room(struct hb_places *p)
 
 u32 hb_places__number(struct hb_places *p, const struct hb_tl_place *x)
 {
-	u32 *slot;
+	u32 known;
 
 	if (is_none(x))
 		return 0;
 	if (!p->slot)
 		return HB_PLACE_NONE;
-	slot = slot_of(p, x);
-	if (*slot)
-		return *slot;
+	known = *slot_of(p, x);
+	if (known)
+		return known;
 	if (make_room(p))
 		return HB_PLACE_NONE;
 	p->v[p->n] = *x;
