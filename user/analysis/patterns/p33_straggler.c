@@ -351,6 +351,7 @@ HB_PATTERN(p33_straggler) = {
     .layer = "comm",
     .title = "collective skew: a rank that comes late",
     .rank = HB_RANK_SYMPTOM,
+    .explains = "P01 P16", /* of the late rank: that others wait for it says more */
     .needs = HB_NEED_RANKS,
     .params = params,
     .rule =
