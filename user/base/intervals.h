@@ -39,7 +39,7 @@ static inline void hb_ivs__append(struct hb_ivs *s, uint64_t begin, uint64_t end
 		return;
 	if (last && begin <= last->end)
 		last->end = last->end > end ? last->end : end;
-	else if (s->n < s->cap)
+	else if (s->v && s->n < s->cap)
 		s->v[s->n++] = (struct hb_iv){.begin = begin, .end = end};
 	else
 		hb_ivs__add(s, begin, end);

@@ -72,7 +72,7 @@ static u64 length_of(const struct hb_tl_sleep *z)
 
 static int new_lock(struct locks *k, u32 pid, u64 chan)
 {
-	if (k->n == k->cap) {
+	if (!k->v || k->n == k->cap) {
 		u32 cap = k->cap ? 2 * k->cap : 64;
 		struct lock *v = reallocarray(k->v, cap, sizeof(*v));
 
@@ -93,7 +93,7 @@ static u32 lock_of(struct locks *k, const struct hb_scene *s, u32 pid, const str
 
 	if (!near || *near)
 		return near ? (u32)*near : 0;
-	while ((slot = hb_map__slot(k->by_chan, key, NULL)) && *slot &&
+	while ((slot = hb_map__slot(k->by_chan, key, NULL)) && *slot && k->v &&
 	       (k->v[*slot - 1].pid != pid || k->v[*slot - 1].chan != chan))
 		key++;
 	if (!slot)
@@ -122,6 +122,7 @@ static int collect(struct locks *k, const struct hb_scene *s)
 		u32 n, gils, pid = hb_timeline__thread(s->tl, t)->pid, lock = 0, place = HB_NONE;
 		const struct hb_tl_sleep *z = hb_timeline__sleeps(s->tl, t, &n);
 		const struct hb_edge *e = hb_wake__edges(s->wk, t, &n);
+		struct lock *x;
 
 		hb_timeline__gils(s->tl, t, &gils);
 		for (u32 i = 0; i < n; i++) {
@@ -130,12 +131,12 @@ static int collect(struct locks *k, const struct hb_scene *s)
 			if (z[i].place != place)
 				lock = lock_of(k, s, pid, &z[i]);
 			place = z[i].place;
-			if (!lock)
+			x = lock && k->v ? &k->v[lock - 1] : NULL;
+			if (!x)
 				return -ENOMEM;
 			if (k->w)
-				k->w[k->v[lock - 1].first + k->v[lock - 1].n] =
-				    (struct wait){.thread = t, .sleep = i};
-			k->v[lock - 1].n++;
+				k->w[x->first + x->n] = (struct wait){.thread = t, .sleep = i};
+			x->n++;
 		}
 	}
 	return 0;

@@ -27,29 +27,28 @@ static u64 mark_of(const struct hb_device_op *o)
 
 struct before { /* the last operation of a stream */
 	u64 mark;
-	u32 op; /* UINT32_MAX: none yet */
+	u32 op; /* + 1; 0: none yet */
 };
 
 /* key[i]: of the operation with those before and after it on its stream. 0 or -ENOMEM. */
 static int make_keys(const struct hb_device *v, u64 *key)
 {
-	struct before *last = malloc((v->n_streams + 1) * sizeof(*last));
+	struct before *last = calloc((size_t)v->n_streams + 1, sizeof(*last));
 
 	if (!last)
 		return -ENOMEM;
-	for (u32 i = 0; i <= v->n_streams; i++)
-		last[i].op = UINT32_MAX;
 	for (u32 i = 0; i < v->n_ops; i++) {
 		const struct hb_device_op *o = &v->op[i];
 		struct before *b = &last[o->stream < v->n_streams ? o->stream : v->n_streams];
 		u64 mark = mark_of(o);
 
 		key[i] = (mark + o->threads) * 0xc4ceb9fe1a85ec53ULL;
-		if (b->op != UINT32_MAX) {
+		if (b->op) {
 			key[i] ^= (b->mark << 17 | b->mark >> 47) * 0x94d049bb133111ebULL;
-			key[b->op] = (key[b->op] ^ key[b->op] >> 29) + mark * 0xbf58476d1ce4e5b9ULL;
+			key[b->op - 1] =
+			    (key[b->op - 1] ^ key[b->op - 1] >> 29) + mark * 0xbf58476d1ce4e5b9ULL;
 		}
-		*b = (struct before){.mark = mark, .op = i};
+		*b = (struct before){.mark = mark, .op = i + 1};
 	}
 	free(last);
 	return 0;
