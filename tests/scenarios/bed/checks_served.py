@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """What the windows of unmodified engines must show, as in checks.py."""
 from . import cgroup, spans
-from .checks import exposed_share
-from .expect import near, sleeps_fill, slept, stacks_name, woken_by
+from .checks import exposed_share, slow_rank_exposed
+from .expect import near, samples_fill, sleeps_fill, slept, stacks_name, woken_by
 
 
 def calls(recording, name):
@@ -117,3 +117,18 @@ def bill(cause):
 
 def no_bill(twin, cause):
     assert not twin.truth.spans("cause")
+
+
+# ---- a slow rank ----
+
+def slow_rank(cause):
+    truth = cause.truth
+    planted = truth.spans("cause")
+    assert len(planted) > 10 * truth.length / 1e9
+    samples_fill(cause, truth.thread("rank-1").tid, "look_at_the_batch", sum(r["cpu"] for r in truth.rows("cause") if r["whole"]))
+    assert slow_rank_exposed(truth) > 0.1 * truth.length
+
+
+def even_ranks(twin, cause):
+    assert not twin.truth.spans("cause")
+    assert spans.total(twin.truth.starved()) < 0.2 * twin.truth.length

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 """The scenarios on unmodified engines, as in table.py."""
 from . import cgroup, checks as own, checks_served as checks
-from .serving import Served
+from .serving import PLUGINS, RANKS, Served
 
 GRAPHS = ("vllm-graphs",)
 GROW = {"prompt": "20-30", "tokens": "150-250"}  # requests that are let in with 6 KV blocks and need 20 in the end
@@ -27,14 +27,18 @@ SERVED = (
         shows=checks.throttled, healthy=checks.not_throttled, amount=checks.starved, blamed=("dispatch",)),
     Served(
         "vllm_kv", "vLLM's scheduler asks a KV service for each new request and waits; a thread that evicts blocks has its lock",
-        patterns=("P14", "P13"), program=GRAPHS, plugins=True, switch="kv",
+        patterns=("P14", "P13"), program=GRAPHS, plugins=PLUGINS, switch="kv",
         shows=checks.kv, healthy=checks.kv_aside, blamed=("kv-server", "kv-evictor")),
     Served(
         "vllm_journal", "a logits processor of vLLM waits in every 8th step until its journal is on the disk, 30 ms",
-        patterns=("P27",), program=GRAPHS, plugins=True, switch="journal",
+        patterns=("P27",), program=GRAPHS, plugins=PLUGINS, switch="journal",
         shows=own.fsync, healthy=own.fsync_aside, amount=own.fsync_exposed, blamed=("dispatch",)),
     Served(
         "vllm_bill", "a middleware of vLLM counts the tokens of each prompt on the event loop, 150 ms each",
-        patterns=("P19",), program=GRAPHS, plugins=True, switch="bill",
+        patterns=("P19",), program=GRAPHS, plugins=PLUGINS, switch="bill",
         shows=checks.bill, healthy=checks.no_bill, blamed=("event-loop",)),
+    Served(
+        "vllm_slow_rank", "a logits processor takes 20 ms of one of vLLM's two tensor-parallel workers in each step",
+        patterns=("P33", "P15"), program=("vllm-tp2",), plugins=RANKS, switch="uneven", env={"HB_PAUSE_US": "100"}, busy=True,
+        shows=checks.slow_rank, healthy=checks.even_ranks, amount=own.slow_rank_exposed, blamed=("rank-1",)),
 )

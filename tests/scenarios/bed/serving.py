@@ -20,6 +20,7 @@ from engines.bed import engines, venv  # noqa: E402
 
 WARM = 20  # requests of a kind, until which everything is compiled
 KEPT = 2  # engines at a time: one with the cause, and its twin
+RANKS = ("--logits-processors", "hb_plugins:Uneven")
 PLUGINS = ("--middleware", "hb_plugins.bill", "--logits-processors", "hb_plugins:Journal", "--kv-transfer-config", json.dumps(
     {"kv_connector": "Connector", "kv_connector_module_path": "hb_plugins", "kv_role": "kv_both"}))
 COSTS = "kernel *FlashAttnFwdSm90* 1000000\n"  # 8 layers: a step of 9 ms, as of a large model
@@ -30,19 +31,20 @@ class Served(Scenario):
     """program: the engine (tests/engines/bed) and words for its server; cause and twin: further words. Where these are alike, one
     server does for both sides, and `switch` or `fault` says what differs."""
     costs: str = COSTS
-    plugins: bool = False  # what work/plugins adds to it, by its own interfaces
+    plugins: tuple = ()  # words that add what work/plugins has, by its own interfaces
     switch: str = ""  # the cause that they are told to plant
     fault: str = ""  # a line for the simulated accelerator (docs/simulator.md)
     clients: int = 2
     load: dict = dataclasses.field(default_factory=dict)  # further options of the client (tests/engines/bed/load.py)
+    busy: bool = False  # it leaves no CPU to whoever comes after it: the tracer has to come first as well
     within: object = lambda _side, _engine: contextlib.nullcontext()  # within(side, engine): context of the window
 
     @property
     def group(self):
-        return "+".join([*self.program, *self.twin, *(["plugins"] if self.plugins else []), self.costs])
+        return "+".join([*self.program, *self.twin, *self.plugins, self.costs])
 
     def words(self, side):
-        return (*self.program[1:], *getattr(self, side), *(PLUGINS if self.plugins else ()))
+        return (*self.program[1:], *getattr(self, side), *self.plugins)
 
     def running(self, side, folder, servers):
         return servers.loaded(self, side, folder)
@@ -62,7 +64,7 @@ class Server:
             f.write(scenario.costs)
         self.plant("", "")
         env = {"HB_PLANTED": self.notes, "HB_SWITCH": self._switch, "HB_SIM_FAULTS": self._faults, "HB_SIM_COSTS": costs,
-               "HB_SIM_SEED": "1", "PYTHONPATH": os.path.join(WORK, "plugins")}
+               "HB_SIM_SEED": "1", "PYTHONPATH": os.path.join(WORK, "plugins"), **scenario.env}
         self.engine = engines.start(scenario.program[0], folder, truth=self.device, env=env, options=scenario.words(side))
         for asked in ({}, {"logprobs": 1}):  # what few requests ask for is compiled anew when two do at once
             answers = self.load(scenario, requests=WARM, **asked).wait(120)
@@ -82,7 +84,7 @@ class Server:
         """{role: (pid, tid)}: the main threads of its processes."""
         roles = self.engine.roles()
         found = {"event-loop": roles["api"][0], "dispatch": roles["core"][0]}
-        found.update((f"rank-{i}", pid) for i, pid in enumerate(sorted(roles.get("workers", ()))))
+        found.update((f"rank-{i}", pid) for i, pid in enumerate(sorted(roles.get("workers", ()), key=engines.title_of)))
         return found
 
     def leave(self, folder, answers, steps):
@@ -123,7 +125,7 @@ class Servers:
         first = [] if side in scenario.fair else engine.pids() + [client.process.pid]
         answers = None
         try:
-            with favour.processes(first), scenario.within(side, engine):
+            with favour.processes(first, scenario.busy), scenario.within(side, engine):
                 wait_for(lambda: client.answered() > scenario.clients, 60, "the first answers")
                 yield Target(engine.process, [folder, server.notes], server.device)
             answers = client.finish()

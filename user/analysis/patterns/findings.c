@@ -468,15 +468,35 @@ static void link_causes(struct hb_findings *f, const struct hb_thresholds *t)
 			((struct hb_draft *)f->draft[i]->f.cause)->f.n_effects++;
 }
 
+/* A symptom comes after what else was found, unless all that costs far less than it. */
+static void put_symptoms_last(struct hb_findings *f)
+{
+	u64 most = 0;
+
+	for (u32 i = 0; i < f->n; i++) {
+		const struct hb_finding *x = &f->draft[i]->f;
+
+		if (!x->cause && x->pattern->rank != HB_RANK_SYMPTOM && cost(x) > most)
+			most = cost(x);
+	}
+	for (u32 i = 0; i < f->n; i++) {
+		const struct hb_finding *x = &f->draft[i]->f;
+
+		f->draft[i]->last = x->pattern->rank == HB_RANK_SYMPTOM && cost(x) / 10 <= most;
+	}
+}
+
 static int cmp_findings(const void *a, const void *b)
 {
 	const struct hb_finding *x = &(*(struct hb_draft *const *)a)->f,
 				*y = &(*(struct hb_draft *const *)b)->f;
 
+	bool a_last = (*(struct hb_draft *const *)a)->last, b_last = (*(struct hb_draft *const *)b)->last;
+
 	if (!x->cause != !y->cause)
 		return x->cause ? 1 : -1;
-	if ((x->pattern->rank == HB_RANK_SYMPTOM) != (y->pattern->rank == HB_RANK_SYMPTOM))
-		return x->pattern->rank == HB_RANK_SYMPTOM ? 1 : -1;
+	if (a_last != b_last)
+		return a_last ? 1 : -1;
 	if (cost(x) != cost(y))
 		return cost(x) > cost(y) ? -1 : 1;
 	return strcmp(x->pattern->id, y->pattern->id);
@@ -487,6 +507,7 @@ void hb_findings__finish(struct hb_findings *f, const struct hb_scene *s, const 
 	for (u32 i = 0; i < f->n_low; i++)
 		hb_findings__add_out(f, &f->low[i]);
 	link_causes(f, t);
+	put_symptoms_last(f);
 	if (f->n)
 		qsort(f->draft, f->n, sizeof(*f->draft), cmp_findings);
 	for (u32 i = 0; i < f->n; i++) {

@@ -26,6 +26,7 @@ struct hb_draft {
 	enum hb_confidence cap;
 	const char *cap_why;
 	bool pass; /* the gate */
+	bool last; /* a symptom, beside what may be its cause */
 	bool oom;
 };
 

@@ -18,7 +18,7 @@ sys.path.append(WORK)  # last: names there are plain words
 import planted  # noqa: E402
 
 planted.live()
-TOKENIZE_S, ENTRY, JOURNAL_S = 0.150, bytes(1 << 20), 0.030
+TOKENIZE_S, ENTRY, JOURNAL_S, UNEVEN_S = 0.150, bytes(1 << 20), 0.030, 0.020
 
 
 class Switch:
@@ -80,6 +80,27 @@ class Journal(LogitsProcessor):
             self.append("cause")
         elif not self.entries.full():
             self.entries.put(None)
+
+    def apply(self, logits):
+        return logits
+
+    def is_argmax_invariant(self):
+        return True
+
+
+# ---- P33: a logits processor that one of two ranks takes its time for ----
+
+class Uneven(LogitsProcessor):
+    def __init__(self, vllm_config, device, is_pin_memory):
+        self.slow = device.index == 1
+
+    def look_at_the_batch(self):
+        with planted.span("cause"):
+            planted.work(UNEVEN_S)
+
+    def update_state(self, batch_update):
+        if self.slow and switch.on("uneven"):
+            self.look_at_the_batch()
 
     def apply(self, logits):
         return logits
