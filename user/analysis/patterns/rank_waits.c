@@ -51,10 +51,9 @@ static void collect(const struct hb_scene *s, u32 thread, struct waits *w)
 	for (u32 i = 0; i < n; i++) {
 		if (hb_call__waited(&c[i])) {
 			if (w->wait)
-				w->wait[w->n] =
-				    (struct wait){.begin = c[i].at.begin,
-						  .end = c[i].at.end,
-						  .of = for_event(s, &c[i]) ? c[i].handle : 0};
+				w->wait[w->n] = (struct wait){.begin = c[i].at.begin,
+							      .end = c[i].at.end,
+							      .of = for_event(s, &c[i]) ? c[i].handle : 0};
 			w->n++;
 		} else if (records(s, &c[i])) {
 			if (w->record)
