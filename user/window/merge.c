@@ -259,15 +259,15 @@ static __attribute__((noinline)) int bring(struct hb_merge *m)
 
 int hb_merge__next(struct hb_merge *m, struct hb_raw *r)
 {
-	struct stream *s = m->n_heap ? m->heap[0] : NULL;
+	struct stream *s;
 
-	if (!s || !s->d.count) {
+	if (!m->n_heap || !m->heap[0]->d.count) {
 		int got = bring(m);
 
 		if (got <= 0)
 			return got;
-		s = m->heap[0];
 	}
+	s = m->heap[0];
 	r->head = &s->d.heads[s->at];
 	r->ts = s->ts;
 	r->size = s->d.size[r->head->type];

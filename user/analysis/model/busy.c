@@ -166,19 +166,19 @@ int hb_busy__exact(struct hb_busy *b, u32 pid, const struct hb_busy_source *s)
 {
 	struct hb_busy_row *r = row_new(b, pid);
 	u64 start = hb_timeline__start(b->tl), end = hb_timeline__end(b->tl), from, to;
-	int err = r ? 0 : -ENOMEM;
+	int err = 0;
 
-	if (r)
-		r->exact = true;
+	if (!r)
+		return -ENOMEM;
+	r->exact = true;
 	if (end >> 61)
-		return err;
+		return 0;
 	while (!err && s->next(s->ctx, &from, &to) && from < end) {
 		err = from > start ? quiet(r, s, start, from) : 0;
 		err = err ? err : append(r, start, to < end ? to : end, HB_BUSY_BUSY);
 	}
 	err = err ? err : quiet(r, s, start, end);
-	if (r)
-		fit(r);
+	fit(r);
 	return err;
 }
 
