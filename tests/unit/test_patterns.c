@@ -527,6 +527,24 @@ static void too_little_to_explain(void **state)
 	pat_end(&p);
 }
 
+/* One that covers less than that is not what an operator should read first: the symptom says more. */
+static void too_little_to_come_first(void **state)
+{
+	struct pat p = pat_new("less");
+
+	pat_steps(&p);
+	for (u64 i = 0; i < STEPS; i++) {
+		PSLEEP(&p, p.h.helper, i * STEP, i * STEP + MS, i * STEP + MS, 0, .sysno = 35,
+		       .chankind = HB_CHAN_TIMER);
+		gc(&p, p.h.main, i * STEP + 500 * US, i * STEP + 800 * US);
+	}
+	pat_run(&p);
+	pat_first(&p, "P01", STEPS * IDLE);
+	assert_non_null(pat_get(&p, "P26"));
+	assert_null(pat_get(&p, "P26")->cause);
+	pat_end(&p);
+}
+
 /* The gate and the rules follow what is set. */
 static void thresholds_count(void **state)
 {
@@ -602,6 +620,7 @@ int main(void)
 	    cmocka_unit_test(nothing_at_all),
 	    cmocka_unit_test(cause_before_symptom),
 	    cmocka_unit_test(too_little_to_explain),
+	    cmocka_unit_test(too_little_to_come_first),
 	    cmocka_unit_test(thresholds_count),
 	    cmocka_unit_test(thresholds_of_nothing),
 	};
