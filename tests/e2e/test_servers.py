@@ -373,14 +373,17 @@ def test_time_agrees_with_perf_sched(hb, redis, perf_sched):
     mine = [(start + r["ts"] + r["dur"], r["dur"]) for r in w.of("offcpu", tid=main)]
     mine = [m for m in mine if span["begin"] <= m[0] < span["end"]]
     assert len(mine) > 1000
-    pairs = []
-    for back, off in mine:
+    same, joined, before = 0, 0, 0
+    for back, off in sorted(mine):
         i = bisect.bisect_left(theirs, (back, 0))
-        pairs.append((off, min(theirs[max(0, i - 1):i + 1], key=lambda t: abs(t[0] - back), default=(0, 0))[1]))
-    same = [p for p in pairs if abs(p[0] - p[1]) <= 0.05 * p[0] + 50_000]
-    print(f"{len(mine)} sleeps, {len(same)} alike; perf sched: {sum(p[1] for p in pairs) / 1e6:.2f} ms off, ours {sum(p[0] for p in pairs) / 1e6:.2f}")
-    # perf loses switches on a busy machine, and then joins two sleeps into one: seen for one sleep in six.
-    assert len(same) >= 0.7 * len(pairs)
+        near = theirs[max(0, i - 1):i + 1]
+        alike = abs(off - min(near, key=lambda t: abs(t[0] - back), default=(0, 0))[1]) <= 0.05 * off + 50_000
+        same += alike
+        # perf loses switches on a busy machine, many in a burst: what it takes for one sleep holds a time in which the thread ran.
+        joined += not alike and any(b - o < before < b or b - o < back < b for b, o in near)
+        before = back
+    print(f"{len(mine)} sleeps, {same} alike, {joined} that perf joined with the one before")
+    assert same + joined >= 0.95 * len(mine) and same >= 0.3 * len(mine), (len(mine), same, joined)
 
 
 # ---- who wakes whom --------------------------------------------------------------------------------------------

@@ -293,6 +293,7 @@ static int make_room(struct hb_timeline *tl)
 	p = realloc(tl->thread, cap * sizeof(*p));
 	if (!p)
 		return -ENOMEM;
+	memset(p + tl->n_threads, 0, (cap - tl->n_threads) * sizeof(struct thread *));
 	tl->thread = p;
 	tl->cap_threads = cap;
 	return 0;
