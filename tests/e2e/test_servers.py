@@ -373,17 +373,16 @@ def test_time_agrees_with_perf_sched(hb, redis, perf_sched):
     mine = [(start + r["ts"] + r["dur"], r["dur"]) for r in w.of("offcpu", tid=main)]
     mine = [m for m in mine if span["begin"] <= m[0] < span["end"]]
     assert len(mine) > 1000
-    same, joined, before = 0, 0, 0
-    for back, off in sorted(mine):
+    same, other = 0, 0
+    for back, off in mine:
         i = bisect.bisect_left(theirs, (back, 0))
-        near = theirs[max(0, i - 1):i + 1]
-        alike = abs(off - min(near, key=lambda t: abs(t[0] - back), default=(0, 0))[1]) <= 0.05 * off + 50_000
+        near = min(theirs[max(0, i - 1):i + 1], key=lambda t: abs(t[0] - back), default=(0, 0))
+        alike = abs(off - near[1]) <= 0.05 * off + 50_000
         same += alike
-        # perf loses switches on a busy machine, many in a burst: what it takes for one sleep holds a time in which the thread ran.
-        joined += not alike and any(b - o < before < b or b - o < back < b for b, o in near)
-        before = back
-    print(f"{len(mine)} sleeps, {same} alike, {joined} that perf joined with the one before")
-    assert same + joined >= 0.95 * len(mine) and same >= 0.3 * len(mine), (len(mine), same, joined)
+        other += not alike and abs(near[0] - back) < 10_000
+    # perf loses switches on a busy machine, 10 ms and more of them at a time: what it does not have cannot be compared.
+    print(f"{len(mine)} sleeps, {same} alike, {other} that perf has otherwise, {len(mine) - same - other} that it has not")
+    assert other <= 0.05 * same and same >= 0.3 * len(mine)
 
 
 # ---- who wakes whom --------------------------------------------------------------------------------------------
