@@ -15,9 +15,6 @@ from lib.fixtures import _bpf_refused, _deadline  # noqa: E402,F401
 
 def pytest_configure(config):
     fixtures.configure(config)
-    config.addinivalue_line("markers", "beside: may run while another test does: it measures no time, counts nothing of the whole "
-                            "machine and leaves no CPU without time for others")
-    config.addinivalue_line("markers", "alone: of a file that is marked beside, the test that is not")
 
 
 VERSION = re.compile(r"^(pyenv|debian|source)-3\.(\d+)")

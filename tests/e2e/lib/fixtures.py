@@ -17,6 +17,9 @@ DEADLINE = 300  # seconds for one test, unless it has a mark: @pytest.mark.deadl
 def configure(config):
     """For pytest_configure of a conftest.py."""
     config.addinivalue_line("markers", f"deadline(seconds): time limit of one test (default {DEADLINE})")
+    config.addinivalue_line("markers", "beside: may run while another test does: it measures no time, counts nothing of the whole "
+                            "machine and leaves no CPU without time for others")
+    config.addinivalue_line("markers", "alone: of a file that is marked beside, the test that is not")
 
 
 @pytest.fixture(autouse=True)
