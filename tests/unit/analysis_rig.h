@@ -22,6 +22,7 @@
 
 #define START	   5000000000ULL
 #define WALL	   1000000000ULL
+#define US	   1000ULL
 #define MS	   1000000ULL
 #define HOSTILE	   "ev\x1b[31mil\n\"\\"
 #define SYS_READ   0

@@ -94,4 +94,13 @@ static inline struct hb_host *host_build(struct hb_window *w)
 
 #define AT(ns) (START + (ns))
 
+/* Graph launch, copy back, wait: 10 ms a step of which the device has 8. */
+static inline void host_step(struct host_rig *h, u64 t)
+{
+	CALL(h, h->main, Q_H2D, t + 500 * US, t + 510 * US, .bytes = 64, .stream = 1);
+	CALL(h, h->main, Q_GRAPH, t + 1 * MS, t + 1 * MS, .handle = 5, .stream = 1);
+	CALL(h, h->main, Q_D2H, t + 1100 * US, t + 1110 * US, .bytes = 64, .stream = 2, .stack = ST_DECODE);
+	CALL(h, h->main, Q_STREAM_SYNC, t + 1200 * US, t + 9 * MS, .stream = 2, .stack = ST_DECODE);
+}
+
 #endif

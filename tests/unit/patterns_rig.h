@@ -13,7 +13,6 @@
 #include "analysis/model/roofline.h"
 #include "analysis/patterns/patterns.h"
 
-#define US    1000ULL
 #define STEP  (10 * MS)
 #define STEPS 100
 #define IDLE  (4 * MS) /* of a step, from its begin */

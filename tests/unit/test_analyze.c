@@ -7,8 +7,6 @@
 #include "analysis/report/analyze.h"
 #include "analysis/report/verdict.h"
 
-#define US 1000ULL
-
 /* ---- windows ---- */
 
 static void kernel(struct rig *r, u64 begin, u64 end, u64 correlation, const char *name)

@@ -6,8 +6,6 @@
 
 /* ---- a window of device records, made by hand: times are us after START ---- */
 
-#define US 1000ULL
-
 struct at { /* what a kernel, copy or call is; times in us */
 	u64 begin, end, correlation;
 	const char *name; /* of a kernel; NULL: a copy, "": a memset */

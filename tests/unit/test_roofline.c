@@ -4,8 +4,6 @@
 
 #include "analysis/model/roofline.h"
 
-#define US 1000ULL
-
 enum { P_BLAS = 20 };
 
 static struct rig made(const char *name)

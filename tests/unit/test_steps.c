@@ -2,8 +2,6 @@
 /* Steps, and what is known of the device without its records. */
 #include "host_rig.h"
 
-#define US 1000ULL
-
 static const struct hb_series *series(struct hb_host *x, u32 pid)
 {
 	const struct hb_series *s = hb_steps__of_pid(hb_host__steps(x), pid);
@@ -14,15 +12,6 @@ static const struct hb_series *series(struct hb_host *x, u32 pid)
 
 /* ---- steps ---- */
 
-/* Graph launch, copy back, wait: 10 ms a step of which the device has 8. */
-static void decode_step(struct host_rig *h, u64 t)
-{
-	CALL(h, h->main, Q_H2D, t + 500 * US, t + 510 * US, .bytes = 64, .stream = 1);
-	CALL(h, h->main, Q_GRAPH, t + 1 * MS, t + 1 * MS, .handle = 5, .stream = 1);
-	CALL(h, h->main, Q_D2H, t + 1100 * US, t + 1110 * US, .bytes = 64, .stream = 2, .stack = ST_DECODE);
-	CALL(h, h->main, Q_STREAM_SYNC, t + 1200 * US, t + 9 * MS, .stream = 2, .stack = ST_DECODE);
-}
-
 static void by_read_back(void **state)
 {
 	struct host_rig h = host_new("steps-readback");
@@ -31,7 +20,7 @@ static void by_read_back(void **state)
 	const struct hb_series *s;
 
 	for (u64 i = 0; i < 20; i++)
-		decode_step(&h, i * 10 * MS);
+		host_step(&h, i * 10 * MS);
 	CALL(&h, h.helper, Q_LAUNCH, 3 * MS, 3 * MS); /* another thread's few launches */
 	w = host_open(&h);
 	x = host_build(w);
@@ -119,7 +108,7 @@ static void by_function_of_another_process(void **state)
 		rig_put(&h.r, i * 10 * MS + 8 * MS, h.server, HB_TYPE_py_call, &p);
 		p.func = rig_loc(&h.r, "helper", "m.py", 0, HB_LANG_PYTHON);
 		rig_put(&h.r, i * 10 * MS + 9 * MS, h.helper, HB_TYPE_py_call, &p);
-		decode_step(&h, i * 10 * MS);
+		host_step(&h, i * 10 * MS);
 	}
 	w = host_open(&h);
 	x = host_build(w);
@@ -149,7 +138,7 @@ static void by_annotation(void **state)
 		snprintf(name, sizeof(name), "ProfilerStep#%u", (unsigned)i);
 		op.name = hb_window_writer__string(h.r.w, name);
 		rig_put(&h.r, i * 10 * MS + 10 * MS, h.main, HB_TYPE_op, &op);
-		decode_step(&h, i * 10 * MS);
+		host_step(&h, i * 10 * MS);
 	}
 	w = host_open(&h);
 	x = host_build(w);
@@ -218,7 +207,7 @@ static void steps_are_tiled(void **state)
 	u64 sum[HB_SEG_KINDS], all;
 
 	for (u64 i = 0; i < 20; i++) {
-		decode_step(&h, i * 10 * MS);
+		host_step(&h, i * 10 * MS);
 		SLEEP(&h, h.main, i * 10 * MS + 9100 * US, i * 10 * MS + 9700 * US, i * 10 * MS + 9800 * US,
 		      101, .chan = 5, .chankind = HB_CHAN_FUTEX, .sysno = SYS_FUTEX);
 		SLEEP(&h, h.helper, i * 10 * MS + 9750 * US, i * 10 * MS + 19000 * US,
@@ -261,7 +250,7 @@ static void idle_after_a_read_back(void **state)
 	struct hb_host *x;
 
 	for (u64 i = 0; i < 5; i++)
-		decode_step(&h, i * 10 * MS);
+		host_step(&h, i * 10 * MS);
 	w = host_open(&h);
 	x = host_build(w);
 	assert_state(x, 0, 1200 * US, HB_BUSY_UNKNOWN); /* work from before the window */
@@ -574,7 +563,7 @@ static void exposed_by_another_thread(void **state)
 	for (u64 i = 0; i < 6; i++) {
 		u64 t = i * 20 * MS;
 
-		decode_step(&h, t); /* idle from 9 on */
+		host_step(&h, t); /* idle from 9 on */
 		SLEEP(&h, h.main, t + 10 * MS, t + 18 * MS, t + 18 * MS, 101, .chan = 5,
 		      .chankind = HB_CHAN_FUTEX, .sysno = SYS_FUTEX);
 	}

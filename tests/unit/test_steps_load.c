@@ -2,7 +2,6 @@
 /* Steps that are periods hold no time in which nothing was asked of the engine. */
 #include "host_rig.h"
 
-#define US	1000ULL
 #define REQUEST (400 * MS) /* from one request to the next */
 #define TOKENS	5	   /* of each, 10 ms a step */
 
@@ -42,14 +41,6 @@ static void assert_tiled(struct hb_host *x, const struct hb_series *s, u64 outsi
 	hb_ivs__free(&none);
 }
 
-static void one_step(struct host_rig *h, u64 t)
-{
-	CALL(h, h->main, Q_H2D, t + 500 * US, t + 510 * US, .bytes = 64, .stream = 1);
-	CALL(h, h->main, Q_GRAPH, t + 1 * MS, t + 1 * MS, .handle = 5, .stream = 1);
-	CALL(h, h->main, Q_D2H, t + 1100 * US, t + 1110 * US, .bytes = 64, .stream = 1, .stack = ST_DECODE);
-	CALL(h, h->main, Q_STREAM_SYNC, t + 1200 * US, t + 9 * MS, .stream = 1, .stack = ST_DECODE);
-}
-
 /* Two requests of five tokens, 350 ms apart, on one thread: the wait is between two steps. What the thread
  * did with the last token, 2 ms, belongs to that token's step, and the first step begins when the request
  * came. */
@@ -62,11 +53,11 @@ static void by_read_back(void **state)
 
 	for (u64 r = 0; r < 2; r++) {
 		for (u64 i = 0; i < TOKENS; i++)
-			one_step(&h, r * REQUEST + i * 10 * MS);
+			host_step(&h, r * REQUEST + i * 10 * MS);
 		awaits(&h, h.main, r * REQUEST + 51 * MS, (r + 1) * REQUEST + 100 * US,
 		       (r + 1) * REQUEST + 150 * US);
 	}
-	one_step(&h, 2 * REQUEST);
+	host_step(&h, 2 * REQUEST);
 	w = host_open(&h);
 	x = host_build(w);
 	s = series(x, 100);
@@ -103,7 +94,7 @@ static void inside_of_a_step(void **state)
 	struct hb_host *x;
 
 	for (u64 i = 0; i < 8; i++) {
-		one_step(&h, i * 10 * MS);
+		host_step(&h, i * 10 * MS);
 		awaits(&h, h.main, i * 10 * MS + 600 * US, i * 10 * MS + 900 * US, i * 10 * MS + 900 * US);
 	}
 	w = host_open(&h);
@@ -163,7 +154,7 @@ static void by_function(void **state)
 	p.func = rig_loc(&h.r, "LLMEngine.step", "m.py", 0, HB_LANG_PYTHON);
 	for (u64 i = 0; i < 5; i++) {
 		awaits(&h, h.main, i * 40 * MS + 1 * MS, i * 40 * MS + 20 * MS, i * 40 * MS + 20 * MS);
-		one_step(&h, i * 40 * MS + 20 * MS);
+		host_step(&h, i * 40 * MS + 20 * MS);
 		rig_put(&h.r, i * 40 * MS + 30 * MS, h.main, HB_TYPE_py_call, &p);
 	}
 	w = host_open(&h);
@@ -192,7 +183,7 @@ static void behind_another_thread(void **state)
 		awaits(&h, h.helper, t - (i ? 85 * MS : 0), t + 5 * MS, t + 5 * MS);
 		SLEEP(&h, h.main, t - (i ? 90 * MS : 0), t + 8 * MS, t + 8 * MS, 101, .chan = 5,
 		      .chankind = HB_CHAN_FUTEX, .sysno = SYS_FUTEX);
-		one_step(&h, t + 8 * MS);
+		host_step(&h, t + 8 * MS);
 	}
 	w = host_open(&h);
 	x = host_build(w);

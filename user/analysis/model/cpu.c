@@ -19,8 +19,12 @@ static bool pair_of(struct hb_model *m, u32 raw, u32 kraw, u32 *id)
 	return true;
 }
 
-/* Numbers beyond are those of a damaged file, or rare. */
-#define BY_NUMBER_MAX (1U << 22)
+/* Stacks are numbered as records bring them. A number that is far beyond both is damage, for which no table
+ * of that size is made. */
+static bool is_usual(const struct hb_model *m, u32 id)
+{
+	return id / 4 <= m->totals.records + 4096 && id < 1U << 22;
+}
 
 static struct hb_stack_stat *row_of(struct hb_model *m, enum hb_stack_use use, const struct hb_proc_stat *p,
 				    u32 id)
@@ -31,7 +35,7 @@ static struct hb_stack_stat *row_of(struct hb_model *m, enum hb_stack_use use, c
 	if (s && s->proc == p)
 		return s;
 	s = hb_rows__get(&m->stacks, (u64)use << 60 | (u64)p->idx << 32 | id, NULL);
-	if (id >= by->n && id < BY_NUMBER_MAX) {
+	if (id >= by->n && is_usual(m, id)) {
 		u32 n = id + id / 2 + 64;
 		void *more = realloc(by->row, n * sizeof(struct hb_stack_stat *));
 
