@@ -21,7 +21,7 @@ static const char *const engine[] = {"execute_model",	  "*.execute_model",  "*.e
 				     "*.get_output",	  "*.step",	      "one_step",
 				     "*.one_step"};
 
-enum rank { MODULE, ENGINE, PYTHON, NO_RANK };
+enum rank { NOT_YET, MODULE, ENGINE, PYTHON, NO_RANK };
 
 static bool any(const char *const *globs, size_t n, const char *name)
 {
@@ -50,21 +50,37 @@ static enum rank rank_of(const struct hb_window *w, const struct hb_loc *l)
 	return any(engine, sizeof(engine) / sizeof(*engine), name) ? ENGINE : PYTHON;
 }
 
-static enum rank rank_cached(struct hb_frame_pick *p, u32 loc)
+/* Out of memory only makes it slower. */
+static bool make_room(struct hb_frame_pick *p, u32 loc)
 {
-	bool fresh;
-	u64 *slot = hb_map__slot(p->ranks, loc, &fresh);
-	const struct hb_loc *l;
+	u32 n = loc + loc / 2 + 256;
+	u8 *more;
 
-	if (!slot) {
-		p->oom = true;
-		return NO_RANK;
-	}
-	if (fresh) {
-		l = hb_window__loc(p->w, loc);
-		*slot = l ? rank_of(p->w, l) : NO_RANK;
-	}
-	return (enum rank) * slot;
+	if (loc < p->n_ranks)
+		return true;
+	more = realloc(p->rank, n);
+	if (!more)
+		return false;
+	memset(more + p->n_ranks, NOT_YET, n - p->n_ranks);
+	p->rank = more;
+	p->n_ranks = n;
+	return true;
+}
+
+/* Locations are few and numbered by the window: what it does not have is not remembered. */
+static enum rank look(struct hb_frame_pick *p, u32 loc)
+{
+	const struct hb_loc *l = hb_window__loc(p->w, loc);
+	enum rank r = l ? rank_of(p->w, l) : NO_RANK;
+
+	if (l && make_room(p, loc))
+		p->rank[loc] = (u8)r;
+	return r;
+}
+
+static inline enum rank rank_cached(struct hb_frame_pick *p, u32 loc)
+{
+	return loc < p->n_ranks && p->rank[loc] != NOT_YET ? (enum rank)p->rank[loc] : look(p, loc);
 }
 
 /* Its location, and what tells its activation from others': all frames further out, with their lines. */
@@ -94,15 +110,15 @@ int hb_frame_pick__init(struct hb_frame_pick *p, struct hb_window *w)
 {
 	int err;
 
-	*p = (struct hb_frame_pick){.w = w, .ranks = hb_map__new()};
+	*p = (struct hb_frame_pick){.w = w};
 	err = hb_rows__init(&p->stacks, sizeof(struct hb_picked));
 	p->recent = calloc(RECENT, sizeof(*p->recent));
-	return err || !p->ranks || !p->recent ? -1 : 0;
+	return err || !p->recent ? -1 : 0;
 }
 
 void hb_frame_pick__free(struct hb_frame_pick *p)
 {
-	hb_map__free(p->ranks);
+	free(p->rank);
 	hb_rows__free(&p->stacks, NULL);
 	free(p->recent);
 }

@@ -7,7 +7,6 @@
 #define HB_OPERATOR_FRAME_H
 
 #include "analysis/model/rows.h"
-#include "base/map.h"
 #include "window/window.h"
 
 struct hb_picked {   /* of one stack of one process */
@@ -23,7 +22,8 @@ struct hb_frame_recent { /* calls come by the million, stacks by the hundred */
 
 struct hb_frame_pick {
 	struct hb_window *w;
-	struct hb_map *ranks;  /* location -> what its function is */
+	u8 *rank; /* what the function of a location is; below n_ranks */
+	u32 n_ranks;
 	struct hb_rows stacks; /* struct hb_picked, by pid << 32 | raw */
 	struct hb_frame_recent *recent;
 	struct hb_picked none;

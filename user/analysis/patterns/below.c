@@ -4,94 +4,98 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "analysis/model/operator_frame.h"
+#include "analysis/patterns/findings.h"
+
 #define TOP 3
 
 int hb_below__init(struct hb_below *b, const struct hb_scene *s)
 {
 	u32 n;
 
-	*b = (struct hb_below){.s = s, .by_loc = hb_map__new(), .launch = hb_devices__launches(s->dev, &n)};
-	return hb_frame_pick__init(&b->pick, s->w) || !b->by_loc ? -ENOMEM : 0;
+	*b = (struct hb_below){.s = s,
+			       .launch = hb_devices__launches(s->dev, &n),
+			       .recent = calloc(HB_BELOW_RECENT, sizeof(*b->recent)),
+			       .by_loc = hb_map__new()};
+	return b->recent && b->by_loc ? 0 : -ENOMEM;
 }
 
 void hb_below__free(struct hb_below *b)
 {
-	hb_frame_pick__free(&b->pick);
+	hb_hist__free(&b->len);
+	free(b->recent);
 	hb_map__free(b->by_loc);
-	free(b->v);
 }
 
-/* Number + 1 of what is counted for a location, 0: out of memory. */
-static u32 number(struct hb_below *b, u32 loc)
+/* Of as long ones the first stay. */
+void hb_below__keep(struct hb_below *b, const struct hb_device_op *o)
 {
-	u64 *slot = hb_map__slot(b->by_loc, loc, NULL);
-	struct hb_below_loc *v;
+	u32 at = b->n_worst < HB_INSTANCES ? b->n_worst++ : HB_INSTANCES - 1;
 
-	if (!slot)
-		return 0;
-	if (*slot)
-		return (u32)*slot;
-	if (b->n == b->cap) {
-		v = reallocarray(b->v, b->cap ? 2 * (size_t)b->cap : 64, sizeof(*v));
-		if (!v)
-			return 0;
-		b->v = v;
-		b->cap = b->cap ? 2 * b->cap : 64;
-	}
-	b->v[b->n] = (struct hb_below_loc){.loc = loc};
-	*slot = ++b->n;
-	return b->n;
+	for (; at && b->worst[at - 1]->end - b->worst[at - 1]->begin < o->end - o->begin; at--)
+		b->worst[at] = b->worst[at - 1];
+	b->worst[at] = o;
 }
 
-void hb_below__add(struct hb_below *b, const struct hb_device_op *o, u64 ns)
+void hb_below__flush(struct hb_below *b, struct hb_below_recent *r)
 {
-	const struct hb_launch *k = hb_devices__launch_of(b->s->dev, o);
-	struct hb_picked *f = k ? hb_frame_pick__of(&b->pick, k->pid, k->stack) : NULL;
+	const struct hb_picked *f =
+	    r->key ? hb_frame_pick__of(b->s->pick, (u32)(r->key >> 32), (u32)r->key) : NULL;
+	u64 *ns = f && f->loc ? hb_map__slot(b->by_loc, f->loc, NULL) : NULL;
 
-	b->all += ns;
-	b->oom |= b->pick.oom;
-	if (!f || !f->loc)
-		return;
-	if (!f->mine)
-		f->mine = number(b, f->loc);
-	if (f->mine)
-		b->v[f->mine - 1].ns += ns;
-	else
-		b->oom = true;
+	if (ns)
+		*ns += r->ns;
+	b->oom |= b->s->pick->oom || (f && f->loc && !ns);
+	*r = (struct hb_below_recent){0};
 }
 
 /* The one with most time of those that have less than `below`, or as much and a higher number than `after`.
  */
 static u32 next(const struct hb_below *b, u64 *below, u32 after)
 {
-	u64 most = 0;
+	u64 most = 0, loc, ns;
 	u32 best = 0;
 
-	for (u32 i = 0; i < b->n; i++) {
-		u64 ns = b->v[i].ns;
-		u32 loc = b->v[i].loc;
+	for (size_t i = 0; hb_map__next(b->by_loc, &i, &loc, &ns);) {
 		bool open = ns < *below || (ns == *below && loc > after);
 
 		if (open && (ns > most || (ns == most && loc < best))) {
 			most = ns;
-			best = loc;
+			best = (u32)loc;
 		}
 	}
 	*below = most;
 	return best;
 }
 
-int hb_below__say(struct hb_below *b, struct hb_draft *d)
+static void say(const struct hb_below *b, struct hb_draft *d)
 {
 	u64 ns = UINT64_MAX;
 	u32 loc = 0;
 
-	for (u32 i = 0; i < TOP && (loc = next(b, &ns, loc)) && b->all; i++) {
+	for (u32 i = 0; i < TOP && (loc = next(b, &ns, loc)) && b->len.total; i++) {
 		const struct hb_loc *l = hb_window__loc(b->s->w, loc);
 
 		hb_draft__say(d, "%s%.60s %llu %%",
 			      i ? ", " : "; by operator: ", l ? hb_window__string(b->s->w, l->func) : "?",
-			      (unsigned long long)(hb_share(ns, b->all) / 10000));
+			      (unsigned long long)(hb_share(ns, b->len.total) / 10000));
 	}
+}
+
+int hb_below__give(struct hb_below *b, struct hb_draft *d)
+{
+	for (u32 i = 0; i < HB_BELOW_RECENT; i++)
+		hb_below__flush(b, &b->recent[i]);
+	for (u32 i = 0; i < b->n_worst; i++) {
+		const struct hb_launch *k = hb_devices__launch_of(b->s->dev, b->worst[i]);
+
+		d->f.worst[d->f.n_worst++] = (struct hb_instance){
+		    .begin = b->worst[i]->begin, .end = b->worst[i]->end, .stack = k ? k->stack : 0};
+	}
+	d->f.device_ns = b->saved;
+	d->f.count = b->len.count;
+	d->len = b->len;
+	say(b, d);
+	b->len = (struct hb_hist){0};
 	return b->oom ? -ENOMEM : 0;
 }

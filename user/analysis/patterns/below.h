@@ -1,23 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Below which operators the device time of a finding lies: kernels' names are the compiler's, operators are
- * what somebody can change. Inside of patterns: P40b, P40d. */
+/*
+ * Operations that a finding may be of, gathered in one walk over a device's, before anybody knows whether
+ * they make one: how long they are, the worst, and below which operators their time lies. Kernels' names are
+ * the compiler's, operators are what somebody can change. Inside of patterns: P40b, P40d.
+ */
 #ifndef HB_BELOW_H
 #define HB_BELOW_H
 
-#include "analysis/model/operator_frame.h"
+#include "analysis/model/hist.h"
 #include "analysis/patterns/pattern.h"
+
+enum { HB_BELOW_RECENT = 4096 };
+
+struct hb_below_recent { /* operations come by the million, stacks by the hundred */
+	u64 key;	 /* pid << 32 | stack of their launches; 0: none */
+	u64 ns;
+};
 
 struct hb_below {
 	const struct hb_scene *s;
-	struct hb_frame_pick pick;
 	const struct hb_launch *launch; /* all of them */
-	struct hb_below_loc {
-		u64 ns;
-		u32 loc;
-	} * v;
-	u32 n, cap;
-	struct hb_map *by_loc; /* location -> number + 1 of v */
-	u64 all;
+	struct hb_hist len;
+	u64 saved;
+	const struct hb_device_op *worst[HB_INSTANCES]; /* the longest one first */
+	u32 n_worst;
+	struct hb_below_recent *recent; /* not yet added to by_loc */
+	struct hb_map *by_loc;		/* location of the operator -> ns */
 	bool oom;
 };
 
@@ -30,9 +38,33 @@ static inline void hb_below__expect(const struct hb_below *b, const struct hb_de
 	if (o->launch)
 		__builtin_prefetch(&b->launch[o->launch - 1]);
 }
-/* An operation costs so much: it is its operator's, when its launch has a stack. */
-void hb_below__add(struct hb_below *b, const struct hb_device_op *o, u64 ns);
-/* Adds the three that cost most to the finding's sentence; nothing where no stacks are. 0 or -ENOMEM. */
-int hb_below__say(struct hb_below *b, struct hb_draft *d);
+void hb_below__keep(struct hb_below *b, const struct hb_device_op *o); /* inside */
+void hb_below__flush(struct hb_below *b, struct hb_below_recent *r);   /* inside */
+/* An operation, of which so much could be saved. */
+static inline void hb_below__add(struct hb_below *b, const struct hb_device_op *o, u64 saved)
+{
+	const struct hb_launch *k = o->launch ? &b->launch[o->launch - 1] : NULL;
+	struct hb_below_recent *r;
+	u64 ns = o->end - o->begin, key;
+
+	b->saved += saved;
+	if (hb_hist__add(&b->len, ns))
+		b->oom = true;
+	if (b->n_worst < HB_INSTANCES ||
+	    ns > b->worst[HB_INSTANCES - 1]->end - b->worst[HB_INSTANCES - 1]->begin)
+		hb_below__keep(b, o);
+	if (!k || !k->stack)
+		return;
+	key = (u64)k->pid << 32 | k->stack;
+	r = &b->recent[k->stack % HB_BELOW_RECENT];
+	if (r->key != key) {
+		hb_below__flush(b, r);
+		r->key = key;
+	}
+	r->ns += ns;
+}
+/* They are the occurrences of a finding, which has none yet. Its sentence ends with the three operators that
+ * cost most; nothing where no stacks are. 0 or -ENOMEM. */
+int hb_below__give(struct hb_below *b, struct hb_draft *d);
 
 #endif

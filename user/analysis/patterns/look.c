@@ -375,7 +375,6 @@ int hb_draft__add_device(struct hb_draft *d, const struct hb_case *c, u64 saved)
 	return keep(d, c, &x);
 }
 
-/* There may be millions of them, and of three the launch is looked up. */
 int hb_draft__add_work(struct hb_draft *d, const struct hb_device *v, const struct hb_roof_row *r)
 {
 	const struct hb_roof_exec *x = hb_roofline__execs(d->s->roofline, r);
@@ -394,26 +393,4 @@ int hb_draft__add_work(struct hb_draft *d, const struct hb_device *v, const stru
 		err = hb_draft__add_device(d, &c, x[i].ns > light ? x[i].ns - light : 0);
 	}
 	return err;
-}
-
-static void keep_op(struct hb_draft *d, const struct hb_device_op *o)
-{
-	const struct hb_instance x = {.begin = o->begin, .end = o->end};
-	struct hb_instance *kept = keep_worst(&d->f, &x);
-	const struct hb_launch *k = kept ? hb_devices__launch_of(d->s->dev, o) : NULL;
-
-	if (k)
-		kept->stack = k->stack;
-}
-
-/* There may be millions: most are no candidates for the three worst. */
-int hb_draft__add_op(struct hb_draft *d, const struct hb_device_op *o, u64 saved)
-{
-	const struct hb_instance *least = &d->f.worst[HB_INSTANCES - 1];
-	u64 ns = o->end - o->begin;
-
-	if (d->f.n_worst < HB_INSTANCES || (!least->exposed_likely && least->end - least->begin < ns))
-		keep_op(d, o);
-	d->f.device_ns += saved;
-	return count(d, 1, ns);
 }

@@ -13,67 +13,72 @@ static const struct hb_param params[] = {
     {0},
 };
 
-/* `size` of a kernel is its blocks. What could be saved: the part of the device that had none. */
-/* With a draft (and `below`) they are its occurrences. */
-static int sum_up(const struct hb_look *l, const struct hb_device *v, u32 sms, u64 *in, u64 *all, u32 *top,
-		  struct hb_draft *d, struct hb_below *below)
-{
-	u64 least = hb_look__param(l, LONG), most = 0;
-	int err = 0;
+struct sums {
+	u64 in, all; /* ns of such kernels, of all */
+	u64 most;    /* of the longest such */
+	u32 top;     /* its number */
+};
 
-	for (u32 i = 0; i < v->n_ops && !err; i++) {
+/* `size` of a kernel is its blocks. What could be saved: the part of the device that had none. */
+static void sum_up(const struct hb_look *l, const struct hb_device *v, u32 sms, struct sums *x,
+		   struct hb_below *below)
+{
+	u64 least = hb_look__param(l, LONG);
+
+	for (u32 i = 0; i < v->n_ops; i++) {
 		const struct hb_device_op *o = &v->op[i];
 		u64 dur = o->end - o->begin;
 
 		if (o->kind != HB_DEVKIND_KERNEL || o->work != HB_WORK_COMPUTE)
 			continue;
-		*all += dur;
+		x->all += dur;
 		if (dur < least || !o->size || o->size >= sms)
 			continue;
-		*in += dur;
-		if (dur > most) {
-			most = dur;
-			*top = i;
+		hb_below__add(below, o, dur - dur * o->size / sms);
+		x->in += dur;
+		if (dur > x->most) {
+			x->most = dur;
+			x->top = i;
 		}
-		if (!d)
-			continue;
-		hb_below__add(below, o, dur);
-		err = hb_draft__add_op(d, o, dur - dur * o->size / sms);
 	}
-	return err;
+}
+
+static int judge(struct hb_look *l, const struct hb_device *v, u32 sms, struct hb_below *below)
+{
+	struct sums x = {0};
+	char kernel[120];
+	struct hb_draft *d;
+
+	sum_up(l, v, sms, &x, below);
+	hb_look__subject(l);
+	if (!x.all || !hb_look__at_least(l, SHARE, hb_share(x.in, x.all)))
+		return 0;
+	d = hb_look__find(
+	    l,
+	    "kernels with fewer blocks than device %u has multiprocessors (%u) take %llu %% of the kernels' "
+	    "time; the longest has %llu: %s",
+	    v->number, sms, (unsigned long long)(hb_share(x.in, x.all) / 10000),
+	    (unsigned long long)v->op[x.top].size,
+	    hb_decode__kernel(hb_window__string(l->s->w, v->op[x.top].name), kernel, sizeof(kernel)));
+	if (!d)
+		return -ENOMEM;
+	hb_draft__pid(d, v->pid);
+	hb_draft__device(d, v->index);
+	return hb_below__give(below, d);
 }
 
 static int by_device(struct hb_look *l, const struct hb_device *v)
 {
-	u32 sms = hb_scene__multiprocessors(l->s, v->number), top = 0;
-	u64 in = 0, all = 0;
+	u32 sms = hb_scene__multiprocessors(l->s, v->number);
 	struct hb_below below;
-	char kernel[120];
-	struct hb_draft *d;
 	int err;
 
 	if (!sms) {
 		hb_look__unchecked(l, HB_NEED_PROPERTIES, "needs %s", hb_need__text(HB_NEED_PROPERTIES));
 		return 0;
 	}
-	sum_up(l, v, sms, &in, &all, &top, NULL, NULL);
-	hb_look__subject(l);
-	if (!all || !hb_look__at_least(l, SHARE, hb_share(in, all)))
-		return 0;
-	d = hb_look__find(
-	    l,
-	    "kernels with fewer blocks than device %u has multiprocessors (%u) take %llu %% of the kernels' "
-	    "time; the longest has %llu: %s",
-	    v->number, sms, (unsigned long long)(hb_share(in, all) / 10000),
-	    (unsigned long long)v->op[top].size,
-	    hb_decode__kernel(hb_window__string(l->s->w, v->op[top].name), kernel, sizeof(kernel)));
-	if (!d)
-		return -ENOMEM;
-	hb_draft__pid(d, v->pid);
-	hb_draft__device(d, v->index);
 	err = hb_below__init(&below, l->s);
-	err = err ? err : sum_up(l, v, sms, &in, &all, &top, d, &below);
-	err = err ? err : hb_below__say(&below, d);
+	err = err ? err : judge(l, v, sms, &below);
 	hb_below__free(&below);
 	return err;
 }

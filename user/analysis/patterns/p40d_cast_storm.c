@@ -7,7 +7,6 @@
 #include "base/text.h"
 
 enum { SHARE };
-enum { AHEAD = 16 }; /* operations, whose calls are fetched */
 
 static const struct hb_param params[] = {
     [SHARE] = {"share", HB_UNIT_SHARE, 300000,
@@ -39,50 +38,40 @@ static bool moves(const struct hb_scene *s, u32 name, struct hb_named *seen)
 
 struct sums {
 	u64 in, all; /* ns of those that move, of all */
-	u32 top;     /* name of the longest */
+	u64 most;    /* of the longest that moves */
+	u32 top;     /* its name */
 };
 
-/* With a draft (and `below`) they are its occurrences. */
-static int sum_up(const struct hb_scene *s, const struct hb_device *v, struct hb_named *seen, struct sums *x,
-		  struct hb_draft *d, struct hb_below *below)
+static void sum_up(const struct hb_scene *s, const struct hb_device *v, struct hb_named *seen, struct sums *x,
+		   struct hb_below *below)
 {
-	u64 most = 0;
-	int err = 0;
-
-	for (u32 i = 0; i < v->n_ops && !err; i++) {
+	for (u32 i = 0; i < v->n_ops; i++) {
 		const struct hb_device_op *o = &v->op[i];
+		u64 ns = o->end - o->begin;
 
 		if (o->kind != HB_DEVKIND_KERNEL || o->work != HB_WORK_COMPUTE)
 			continue;
-		x->all += o->end - o->begin;
+		x->all += ns;
 		if (!moves(s, o->name, seen))
 			continue;
-		x->in += o->end - o->begin;
-		if (o->end - o->begin > most) {
-			most = o->end - o->begin;
+		if (i + HB_FETCH_AHEAD < v->n_ops)
+			hb_below__expect(below, &v->op[i + HB_FETCH_AHEAD]);
+		hb_below__add(below, o, ns);
+		x->in += ns;
+		if (ns > x->most) {
+			x->most = ns;
 			x->top = o->name;
 		}
-		if (!d)
-			continue;
-		if (i + HB_FETCH_AHEAD < v->n_ops)
-			hb_devices__fetch(s->dev, &v->op[i + HB_FETCH_AHEAD]);
-		if (i + AHEAD < v->n_ops)
-			hb_below__expect(below, &v->op[i + AHEAD]);
-		hb_below__add(below, o, o->end - o->begin);
-		err = hb_draft__add_op(d, o, o->end - o->begin);
 	}
-	return err;
 }
 
-static int judge(struct hb_look *l, const struct hb_device *v, struct hb_named *seen)
+static int judge(struct hb_look *l, const struct hb_device *v, struct hb_named *seen, struct hb_below *below)
 {
-	struct hb_below below;
 	char kernel[120];
 	struct hb_draft *d;
 	struct sums x = {0};
-	int err;
 
-	sum_up(l->s, v, seen, &x, NULL, NULL);
+	sum_up(l->s, v, seen, &x, below);
 	hb_look__subject(l);
 	if (!x.all || !hb_look__at_least(l, SHARE, hb_share(x.in, x.all)))
 		return 0;
@@ -96,18 +85,17 @@ static int judge(struct hb_look *l, const struct hb_device *v, struct hb_named *
 		return -ENOMEM;
 	hb_draft__pid(d, v->pid);
 	hb_draft__device(d, v->index);
-	err = hb_below__init(&below, l->s);
-	err = err ? err : sum_up(l->s, v, seen, &x, d, &below);
-	err = err ? err : hb_below__say(&below, d);
-	hb_below__free(&below);
-	return err;
+	return hb_below__give(below, d);
 }
 
 static int by_device(struct hb_look *l, const struct hb_device *v)
 {
 	struct hb_named seen = {0};
-	int err = judge(l, v, &seen);
+	struct hb_below below;
+	int err = hb_below__init(&below, l->s);
 
+	err = err ? err : judge(l, v, &seen, &below);
+	hb_below__free(&below);
 	hb_named__free(&seen);
 	return err;
 }

@@ -35,6 +35,7 @@ struct hb_scene {
 	struct hb_exposure *exposure;	    /* inside */
 	struct hb_byop *byop;		    /* calls by what they are: byop.h */
 	struct hb_sames *same;		    /* inside: see same.h */
+	struct hb_frame_pick *pick;	    /* inside: which frame of a stack is the operator */
 	struct hb_map *matches;		    /* inside: what rules say of locations; NULL: nothing is kept */
 };
 
@@ -128,8 +129,6 @@ int hb_draft__add_delay(struct hb_draft *d, const struct hb_case *c);
 int hb_draft__add_slower(struct hb_draft *d, const struct hb_case *c);
 /* One that costs device time: so much could be saved. */
 int hb_draft__add_device(struct hb_draft *d, const struct hb_case *c, u64 saved);
-/* The same, of which the occurrence is this operation, with the stack of its launch. */
-int hb_draft__add_op(struct hb_draft *d, const struct hb_device_op *o, u64 saved);
 /* All executions of a row of the roofline on a device, of which what lies beyond light could be saved. */
 int hb_draft__add_work(struct hb_draft *d, const struct hb_device *v, const struct hb_roof_row *r);
 /* Adds to the sentence. */

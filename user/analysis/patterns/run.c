@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/model/operator_frame.h"
 #include "analysis/patterns/findings.h"
 #include "analysis/patterns/gates.h"
 #include "analysis/patterns/needs.h"
@@ -60,8 +61,10 @@ static void one(const struct hb_scene *s, const struct hb_pattern *p, const stru
 	hb_findings__add_out(out, &l.best);
 }
 
-static int scene_of(struct hb_scene *s, const struct hb_patterns_input *in)
+static int scene_of(struct hb_scene *s, struct hb_frame_pick *pick, const struct hb_patterns_input *in)
 {
+	int err;
+
 	*s = (struct hb_scene){
 	    .w = in->window,
 	    .m = in->model,
@@ -73,6 +76,7 @@ static int scene_of(struct hb_scene *s, const struct hb_patterns_input *in)
 	    .coll = hb_host__collectives(in->host),
 	    .dev = in->devices,
 	    .roofline = in->roofline,
+	    .pick = pick,
 	};
 	s->start = hb_timeline__start(s->tl);
 	s->end = hb_timeline__end(s->tl);
@@ -82,7 +86,8 @@ static int scene_of(struct hb_scene *s, const struct hb_patterns_input *in)
 	s->same = hb_sames__new(s->dev);
 	s->matches = hb_map__new();
 	s->byop = hb_byop__new(s->tl);
-	return s->exposure && s->same && s->byop ? 0 : -1;
+	err = hb_frame_pick__init(pick, s->w);
+	return !err && s->exposure && s->same && s->byop ? 0 : -1;
 }
 
 static void leave(struct hb_scene *s)
@@ -90,6 +95,7 @@ static void leave(struct hb_scene *s)
 	hb_exposure__free(s->exposure);
 	hb_sames__free(s->same);
 	hb_byop__free(s->byop);
+	hb_frame_pick__free(s->pick);
 	hb_map__free(s->matches);
 }
 
@@ -97,9 +103,10 @@ struct hb_findings *hb_patterns__run(const struct hb_patterns_input *in, const s
 				     struct hb_error *e)
 {
 	struct hb_findings *f = calloc(1, sizeof(*f));
+	struct hb_frame_pick pick;
 	struct hb_scene s;
 
-	if (!f || scene_of(&s, in)) {
+	if (!f || scene_of(&s, &pick, in)) {
 		if (f)
 			leave(&s);
 		free(f);
