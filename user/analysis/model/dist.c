@@ -55,9 +55,9 @@ static size_t rank(size_t n, unsigned percent)
 	return r ? r - 1 : 0;
 }
 
-/* Counting first, by how far they are from the least: then only those that are as far as the two asked for
+/* Counting first, by how far they are from the least: then only those that are as far as the one asked for
  * are looked at. */
-enum { BUCKET_BITS = 10, FEW = 512 };
+enum { BUCKET_BITS = 8, FEW = 64 };
 
 struct buckets {
 	uint32_t count[1 << BUCKET_BITS];
@@ -65,9 +65,11 @@ struct buckets {
 	unsigned shift;
 };
 
-static unsigned bucket_of(const struct buckets *b, uint64_t v)
+static void count(struct buckets *b, const uint64_t *v, size_t n)
 {
-	return (unsigned)((v - b->min) >> b->shift);
+	memset(b->count, 0, sizeof(b->count));
+	for (size_t i = 0; i < n; i++)
+		b->count[(v[i] - b->min) >> b->shift]++;
 }
 
 /* The bucket of the k-th; *k becomes its place in it. */
@@ -80,30 +82,47 @@ static unsigned bucket_with(const struct buckets *b, size_t *k)
 	return i;
 }
 
-/* p50 and p95 of many. */
+/* Brings the values of a bucket to the front. How many they are. */
+static size_t gather(const struct buckets *b, uint64_t *v, size_t n, unsigned bucket)
+{
+	uint64_t min = b->min + ((uint64_t)bucket << b->shift), width = 1ULL << b->shift;
+	size_t m = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (v[i] - min < width)
+			swap(&v[i], &v[m++]);
+	return m;
+}
+
+/* The k-th of many that have been counted. Where some lie far off, most may be in one bucket: that is counted
+ * in smaller steps. */
+static uint64_t kth(const struct buckets *of, uint64_t *v, size_t n, size_t k)
+{
+	struct buckets b;
+	unsigned in = bucket_with(of, &k);
+
+	if (!of->shift)
+		return of->min + in;
+	n = gather(of, v, n, in);
+	if (n < FEW) {
+		select_nth(v, n, k);
+		return v[k];
+	}
+	b.min = of->min + ((uint64_t)in << of->shift);
+	b.shift = of->shift > BUCKET_BITS ? of->shift - BUCKET_BITS : 0;
+	count(&b, v, n);
+	return kth(&b, v, n, k);
+}
+
 static void quantiles(uint64_t *v, size_t n, struct hb_dist *d)
 {
 	struct buckets b = {.min = d->min};
-	size_t at50 = rank(n, 50), at95 = rank(n, 95), m = 0;
-	unsigned in50, in95;
 
 	while ((d->max - d->min) >> b.shift >> BUCKET_BITS)
 		b.shift++;
-	for (size_t i = 0; i < n; i++)
-		b.count[bucket_of(&b, v[i])]++;
-	in50 = bucket_with(&b, &at50);
-	in95 = bucket_with(&b, &at95);
-	for (size_t i = 0; i < n; i++) {
-		unsigned in = bucket_of(&b, v[i]);
-
-		if (in == in50 || in == in95)
-			swap(&v[i], &v[m++]);
-	}
-	at95 += in95 == in50 ? 0 : b.count[in50];
-	select_nth(v, m, at95);
-	d->p95 = v[at95];
-	select_nth(v, at95 + 1, at50);
-	d->p50 = v[at50];
+	count(&b, v, n);
+	d->p50 = kth(&b, v, n, rank(n, 50));
+	d->p95 = kth(&b, v, n, rank(n, 95));
 }
 
 /* Newton's; libm is not linked for one root. From above it falls until it is as near as doubles go. */
