@@ -36,22 +36,46 @@ static void fit(struct hb_segs *s)
 }
 
 /* What lies beside its steps, too: before the first, after the last, and between. */
-static int walk_series(struct hb_path *p, struct hb_path_row *r)
+static int walk_series(struct hb_path *p, const struct hb_ways *ways, struct hb_path_row *r)
 {
-	const struct hb_ways ways = {.tl = p->tl, .wk = p->wk, .ops = p->ops, .queues = p->queues};
 	const struct hb_series *s = r->series;
 	u64 at = hb_timeline__start(p->tl), end = hb_timeline__end(p->tl);
 	int err = 0;
 
 	if (!s->n)
-		return hb_walk(&ways, s->thread, at, end, &r->segs);
+		return hb_walk(ways, s->thread, at, end, &r->segs);
 	for (u32 i = 0; i < s->n && !err; i++) {
 		if (s->step[i].begin > at)
-			err = hb_walk(&ways, s->thread, at, s->step[i].begin, &r->beside);
-		err = err ? err : hb_walk(&ways, s->thread, s->step[i].begin, s->step[i].end, &r->segs);
+			err = hb_walk(ways, s->thread, at, s->step[i].begin, &r->beside);
+		err = err ? err : hb_walk(ways, s->thread, s->step[i].begin, s->step[i].end, &r->segs);
 		at = s->step[i].end;
 	}
-	return !err && at < end ? hb_walk(&ways, s->thread, at, end, &r->beside) : err;
+	return !err && at < end ? hb_walk(ways, s->thread, at, end, &r->beside) : err;
+}
+
+static int walk_all(struct hb_path *p, const struct hb_devices *d, const struct hb_collectives *coll,
+		    struct hb_error *e)
+{
+	struct hb_walk_ops *ops = d ? hb_walk_ops__new(p->tl, d, coll) : NULL;
+	struct hb_queues *queues = hb_queues__build(p->tl, e);
+	struct hb_ways ways = {.tl = p->tl, .wk = p->wk, .ops = ops};
+	int err = queues && (ops || !d) ? hb_ways__open(&ways) : -ENOMEM;
+	u64 put, taken, matched;
+
+	if (!err) {
+		hb_queues__counts(queues, &put, &taken, &matched);
+		ways.queues = matched ? queues : NULL;
+	}
+	for (u32 i = 0; !err && i < hb_steps__series(p->steps); i++) {
+		p->row[p->n].series = hb_steps__at(p->steps, i);
+		err = walk_series(p, &ways, &p->row[p->n]);
+		fit(&p->row[p->n].beside);
+		fit(&p->row[p->n++].segs);
+	}
+	hb_ways__close(&ways);
+	hb_queues__free(queues);
+	hb_walk_ops__free(ops);
+	return err;
 }
 
 struct hb_path *hb_path__build(const struct hb_timeline *tl, const struct hb_wake *wk,
@@ -60,27 +84,12 @@ struct hb_path *hb_path__build(const struct hb_timeline *tl, const struct hb_wak
 			       struct hb_error *e)
 {
 	struct hb_path *p = calloc(1, sizeof(*p));
-	u32 n = hb_steps__series(steps);
 	int err = p ? 0 : -ENOMEM;
 
 	if (p) {
 		*p = (struct hb_path){.tl = tl, .wk = wk, .steps = steps, .busy = busy};
-		p->row = calloc(n + 1, sizeof(*p->row));
-		p->ops = d ? hb_walk_ops__new(tl, d, coll) : NULL;
-		p->queues = hb_queues__build(tl, e);
-		err = p->row && p->queues && (p->ops || !d) ? 0 : -ENOMEM;
-	}
-	for (u32 i = 0; !err && i < n; i++) {
-		p->row[p->n].series = hb_steps__at(steps, i);
-		err = walk_series(p, &p->row[p->n]);
-		fit(&p->row[p->n].beside);
-		fit(&p->row[p->n++].segs);
-	}
-	if (p) { /* what follows asks no more of it */
-		hb_walk_ops__free(p->ops);
-		hb_queues__free(p->queues);
-		p->ops = NULL;
-		p->queues = NULL;
+		p->row = calloc(hb_steps__series(steps) + 1, sizeof(*p->row));
+		err = p->row ? walk_all(p, d, coll, e) : -ENOMEM;
 	}
 	if (err) {
 		hb_error__nomem(e, "critical paths");
@@ -169,11 +178,14 @@ void hb_path__sum(const struct hb_path *p, u32 pid, u64 begin, u64 end, u64 *sum
 int hb_path__walk(const struct hb_timeline *tl, const struct hb_wake *wk, u32 thread, u64 begin, u64 end,
 		  struct hb_seg **out)
 {
-	const struct hb_ways ways = {.tl = tl, .wk = wk};
+	struct hb_ways ways = {.tl = tl, .wk = wk};
 	struct hb_segs s = {0};
+	int err = hb_ways__open(&ways);
 
 	*out = NULL;
-	if (hb_walk(&ways, thread, begin, end, &s)) {
+	err = err ? err : hb_walk(&ways, thread, begin, end, &s);
+	hb_ways__close(&ways);
+	if (err) {
 		free(s.seg);
 		return -ENOMEM;
 	}

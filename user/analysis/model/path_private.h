@@ -16,8 +16,6 @@ struct hb_path {
 	const struct hb_wake *wk;
 	const struct hb_steps *steps;
 	const struct hb_busy *busy;
-	struct hb_walk_ops *ops; /* NULL: no device records */
-	struct hb_queues *queues;
 	struct hb_path_row *row;
 	u32 n;
 };
@@ -56,7 +54,11 @@ struct hb_ways { /* over which a walk goes from thread to thread */
 	const struct hb_wake *wk;
 	struct hb_walk_ops *ops;	/* NULL: none */
 	const struct hb_queues *queues; /* NULL: none */
+	struct hb_walk_thread *threads; /* inside: by thread */
 };
+/* Makes ready for walks; the rest is set before. 0 or -ENOMEM. */
+int hb_ways__open(struct hb_ways *w);
+void hb_ways__close(struct hb_ways *w);
 /* Appends the segments of one walk, in order of time. 0 or -ENOMEM. */
 int hb_walk(const struct hb_ways *ways, u32 thread, u64 begin, u64 end, struct hb_segs *out);
 

@@ -7,6 +7,7 @@
 
 #include "analysis/model/places.h"
 #include "analysis/model/pyevents.h"
+#include "analysis/model/spans.h"
 #include "base/map.h"
 
 #define TASKS 65536
@@ -583,33 +584,14 @@ u32 hb_timeline__of_pid(const struct hb_timeline *tl, u32 pid, u32 prev)
 	}
 HB_TL_LISTS(ACCESSOR)
 
-/* Questions come in the order of time, forwards or backwards: the search begins where the last one ended, in
- * steps that double. */
 u32 hb_timeline__from(const struct hb_timeline *tl, u32 thread, enum hb_tl_kind kind, u64 t)
 {
 	struct list *l = &tl->thread[thread]->list[kind];
-	size_t size = kinds[kind].size;
-	u32 lo, hi = l->hint, step = 1;
 
-	if (hi < l->n && span_at(l, size, hi)->begin < t) {
-		for (lo = hi + 1; lo + step <= l->n && span_at(l, size, lo + step - 1)->begin < t; step *= 2)
-			lo += step;
-		hi = lo + step <= l->n ? lo + step - 1 : l->n;
-	} else {
-		for (; step <= hi && span_at(l, size, hi - step)->begin >= t; step *= 2)
-			hi -= step;
-		lo = step <= hi ? hi - step + 1 : 0;
-	}
-	while (lo < hi) {
-		u32 mid = lo + (hi - lo) / 2;
-
-		if (span_at(l, size, mid)->begin < t)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	l->hint = lo;
-	return lo;
+	if (!l->n)
+		return 0;
+	l->hint = hb_spans__from(l->item, kinds[kind].size, l->n, l->hint, t);
+	return l->hint;
 }
 
 const struct hb_span *hb_timeline__span(const struct hb_timeline *tl, u32 thread, enum hb_tl_kind kind, u32 i)
@@ -620,13 +602,12 @@ const struct hb_span *hb_timeline__span(const struct hb_timeline *tl, u32 thread
 /* All that is open at t is on the way out from the last one that began by then. */
 u32 hb_timeline__at(const struct hb_timeline *tl, u32 thread, enum hb_tl_kind kind, u64 t)
 {
-	u32 i =
-	    t == UINT64_MAX ? tl->thread[thread]->list[kind].n : hb_timeline__from(tl, thread, kind, t + 1);
+	const struct list *l = &tl->thread[thread]->list[kind];
 
-	i = i ? i - 1 : HB_NONE;
-	while (i != HB_NONE && hb_timeline__span(tl, thread, kind, i)->end <= t)
-		i = hb_timeline__span(tl, thread, kind, i)->outer;
-	return i;
+	if (!l->n)
+		return HB_NONE;
+	return hb_spans__open(l->item, kinds[kind].size,
+			      t == UINT64_MAX ? l->n : hb_timeline__from(tl, thread, kind, t + 1), t);
 }
 
 const struct hb_tl_place *hb_timeline__place(const struct hb_timeline *tl, const struct hb_tl_sleep *s)

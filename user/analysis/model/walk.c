@@ -6,20 +6,71 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/model/spans.h"
+
 /* Jumps without a charge in between: more are a circle of wake-ups at one moment. */
 #define JUMPS_MAX 64
 
+struct hb_walk_thread { /* what a walk asks of a thread again and again, and how far back it has come there */
+	const struct hb_tl_thread *thread; /* NULL: not been there yet */
+	const struct hb_tl_call *call;
+	const struct hb_tl_sleep *sleep;
+	const struct hb_edge *edge;
+	u32 n_calls, n_sleeps;
+	u32 calls, sleeps; /* that began before the moment of the walk */
+	bool gcs, samples;
+};
+
 struct walk {
+	const struct hb_ways *ways;
 	const struct hb_timeline *tl;
-	const struct hb_wake *wk;
-	struct hb_walk_ops *ops;
-	const struct hb_queues *queues;
 	struct hb_segs *out;
 	u64 begin, t;
+	struct hb_walk_thread *on; /* of the thread */
 	u32 thread;
 	u32 via_thread, via;
 	u32 jumps;
 };
+
+int hb_ways__open(struct hb_ways *w)
+{
+	w->threads = calloc(hb_timeline__threads(w->tl) + 1, sizeof(*w->threads));
+	return w->threads ? 0 : -ENOMEM;
+}
+
+void hb_ways__close(struct hb_ways *w)
+{
+	free(w->threads);
+	w->threads = NULL;
+}
+
+static void get_to_know(const struct hb_ways *w, u32 thread, struct hb_walk_thread *on)
+{
+	u32 n;
+
+	on->thread = hb_timeline__thread(w->tl, thread);
+	on->call = hb_timeline__calls(w->tl, thread, &on->n_calls);
+	on->sleep = hb_timeline__sleeps(w->tl, thread, &on->n_sleeps);
+	on->edge = hb_wake__edges(w->wk, thread, &n);
+	on->calls = on->n_calls;
+	on->sleeps = on->n_sleeps;
+	hb_timeline__gcs(w->tl, thread, &n);
+	on->gcs = n > 0;
+	hb_timeline__samples(w->tl, thread, &n);
+	on->samples = n > 0;
+}
+
+/* Where a thread was when the walk comes to its moment. */
+static struct hb_walk_thread *look(const struct walk *x, u32 thread)
+{
+	struct hb_walk_thread *on = &x->ways->threads[thread];
+
+	if (!on->thread)
+		get_to_know(x->ways, thread, on);
+	on->calls = hb_spans__from(on->call, sizeof(*on->call), on->n_calls, on->calls, x->t);
+	on->sleeps = hb_spans__from(on->sleep, sizeof(*on->sleep), on->n_sleeps, on->sleeps, x->t);
+	return on;
+}
 
 static int charge(struct walk *x, u64 from, enum hb_seg_kind kind, u32 item, u32 stack)
 {
@@ -52,8 +103,8 @@ static int charge(struct walk *x, u64 from, enum hb_seg_kind kind, u32 item, u32
 /* The outermost call that holds the moment before t; HB_NONE. */
 static u32 call_at(const struct walk *x)
 {
-	u32 i = hb_timeline__at(x->tl, x->thread, HB_TL_CALL, x->t - 1), found = HB_NONE, n;
-	const struct hb_tl_call *c = hb_timeline__calls(x->tl, x->thread, &n);
+	const struct hb_tl_call *c = x->on->call;
+	u32 i = hb_spans__open(c, sizeof(*c), x->on->calls, x->t - 1), found = HB_NONE;
 
 	for (; i != HB_NONE; i = c[i].at.outer)
 		if (c[i].at.end >= x->t)
@@ -61,22 +112,28 @@ static u32 call_at(const struct walk *x)
 	return found;
 }
 
-/* Latest end, by t, of an interval of this kind that began before t, if it is after `low`. Moments are passed
- * over: a launch of which only the entry was seen does not cut a stretch. */
-static u64 last_end(const struct walk *x, enum hb_tl_kind kind, u64 low)
+/* The sleep that holds it. */
+static u32 sleep_at(const struct walk *x, const struct hb_walk_thread *on)
 {
-	u32 i = hb_timeline__from(x->tl, x->thread, kind, x->t);
+	return hb_spans__open(on->sleep, sizeof(*on->sleep), on->sleeps, x->t - 1);
+}
+
+/* Latest end, by t, of the first `from` intervals (they began before t), if it is after `low`. Moments are
+ * passed over: a launch of which only the entry was seen does not cut a stretch. */
+static inline u64 last_end(const void *item, size_t size, u32 from, u64 t, u64 low)
+{
 	const struct hb_span *s = NULL;
 	u64 last = low;
+	u32 i = from;
 
 	while (i-- > 0) {
-		s = hb_timeline__span(x->tl, x->thread, kind, i);
+		s = hb_spans__at(item, size, i);
 		if (s->end > s->begin || s->begin <= low)
 			break;
 	}
 	for (; i != HB_NONE; i = s->outer) {
-		s = hb_timeline__span(x->tl, x->thread, kind, i);
-		if (s->end <= x->t && s->end > last)
+		s = hb_spans__at(item, size, i);
+		if (s->end <= t && s->end > last)
 			last = s->end;
 	}
 	return last;
@@ -84,9 +141,13 @@ static u64 last_end(const struct walk *x, enum hb_tl_kind kind, u64 low)
 
 static u32 sample_in(const struct walk *x, u64 begin)
 {
-	u32 n, i = hb_timeline__from(x->tl, x->thread, HB_TL_SAMPLE, x->t);
-	const struct hb_tl_sample *s = hb_timeline__samples(x->tl, x->thread, &n);
+	u32 n, i;
+	const struct hb_tl_sample *s;
 
+	if (!x->on->samples)
+		return 0;
+	i = hb_timeline__from(x->tl, x->thread, HB_TL_SAMPLE, x->t);
+	s = hb_timeline__samples(x->tl, x->thread, &n);
 	while (i-- > 0 && s[i].at.begin >= begin)
 		if (s[i].at.stack)
 			return s[i].at.stack;
@@ -112,38 +173,52 @@ static int message(struct walk *x, const struct hb_message *m)
 	return err;
 }
 
+/* When the device was done with what a call waited for. */
+static u64 done(const struct walk *x, u32 call)
+{
+	return x->on->n_sleeps ? hb_call__done(x->tl, x->thread, call, NULL) : x->on->call[call].at.end;
+}
+
+/* It ran in a call up to t. */
+static int run_in(struct walk *x, u32 call, u64 from)
+{
+	const struct hb_tl_call *c = &x->on->call[call];
+
+	if (hb_call__waited(c)) /* of a wait for the device: after it was done */
+		from = later(from, done(x, call));
+	return charge(x, later(from, c->at.begin), HB_SEG_API, call, c->at.stack);
+}
+
 /* It ran up to t, outside of waits for the device. */
 static int run(struct walk *x, u32 call)
 {
-	const struct hb_tl_thread *t = hb_timeline__thread(x->tl, x->thread);
-	u64 from = last_end(x, HB_TL_SLEEP, hb_timeline__start(x->tl));
+	const struct hb_walk_thread *on = x->on;
+	u64 start = hb_timeline__start(x->tl), from;
 	const struct hb_message *m;
 	u32 n, gc;
 
-	if (t->born >= x->t || x->t <= hb_timeline__start(x->tl))
+	if (on->thread->born >= x->t || x->t <= start)
 		return charge(x, x->begin, HB_SEG_OUTSIDE, HB_NONE, 0);
-	from = later(from, t->born);
-	if (call != HB_NONE) { /* of a wait for the device: after it was done */
-		const struct hb_tl_call *c = &hb_timeline__calls(x->tl, x->thread, &n)[call];
-
-		if (hb_call__waited(c))
-			from = later(from, hb_call__done(x->tl, x->thread, call, NULL));
-		return charge(x, later(from, c->at.begin), HB_SEG_API, call, c->at.stack);
-	}
-	from = last_end(x, HB_TL_CALL, from);
-	m = x->queues ? hb_queues__last(x->queues, x->thread, x->t) : NULL;
+	from = last_end(on->sleep, sizeof(*on->sleep), on->sleeps, x->t, start);
+	from = later(from, on->thread->born);
+	if (call != HB_NONE)
+		return run_in(x, call, from);
+	from = last_end(on->call, sizeof(*on->call), on->calls, x->t, from);
+	m = x->ways->queues ? hb_queues__last(x->ways->queues, x->thread, x->t) : NULL;
 	if (m && m->taken > from) {
 		if (m->taken == x->t)
 			return message(x, m);
 		from = m->taken;
 	}
-	gc = hb_timeline__at(x->tl, x->thread, HB_TL_GC, x->t - 1);
-	if (gc != HB_NONE) {
-		const struct hb_tl_gc *g = &hb_timeline__gcs(x->tl, x->thread, &n)[gc];
+	if (on->gcs) {
+		const struct hb_tl_gc *g = hb_timeline__gcs(x->tl, x->thread, &n);
 
-		return charge(x, later(from, g->at.begin), HB_SEG_GC, gc, g->at.stack);
+		gc = hb_timeline__at(x->tl, x->thread, HB_TL_GC, x->t - 1);
+		if (gc != HB_NONE)
+			return charge(x, later(from, g[gc].at.begin), HB_SEG_GC, gc, g[gc].at.stack);
+		n = hb_timeline__from(x->tl, x->thread, HB_TL_GC, x->t);
+		from = last_end(g, sizeof(*g), n, x->t, from);
 	}
-	from = last_end(x, HB_TL_GC, from);
 	return charge(x, from, HB_SEG_RUN, HB_NONE, sample_in(x, later(from, x->begin)));
 }
 
@@ -164,16 +239,17 @@ static enum hb_seg_kind kind_of(u8 by)
  * way. */
 static int jump(struct walk *x, u32 at, const struct hb_tl_sleep *s, const struct hb_edge *e)
 {
-	u32 n, i = hb_timeline__at(x->tl, e->thread, HB_TL_SLEEP, x->t - 1);
-	const struct hb_tl_sleep *w = hb_timeline__sleeps(x->tl, e->thread, &n);
+	const struct hb_walk_thread *by = look(x, e->thread);
+	u32 i = sleep_at(x, by);
 	int err = 0;
 
 	if (++x->jumps > JUMPS_MAX)
 		return charge(x, s->at.begin, HB_SEG_UNKNOWN, at, s->at.stack);
-	if (i != HB_NONE && hb_sleep__woken(&w[i]) > x->t) {
-		if (w[i].at.begin <= s->at.begin)
+	if (i != HB_NONE && hb_sleep__woken(&by->sleep[i]) > x->t) {
+		if (by->sleep[i].at.begin <= s->at.begin)
 			return charge(x, s->at.begin, HB_SEG_UNKNOWN, at, s->at.stack);
-		err = charge(x, w[i].at.begin, e->guessed ? HB_SEG_NET : HB_SEG_UNKNOWN, at, s->at.stack);
+		err = charge(x, by->sleep[i].at.begin, e->guessed ? HB_SEG_NET : HB_SEG_UNKNOWN, at,
+			     s->at.stack);
 	}
 	x->via_thread = x->thread;
 	x->via = at;
@@ -182,11 +258,10 @@ static int jump(struct walk *x, u32 at, const struct hb_tl_sleep *s, const struc
 }
 
 /* It slept up to t. */
-static int sleep_at(struct walk *x, u32 at)
+static int slept(struct walk *x, u32 at)
 {
-	u32 n;
-	const struct hb_edge *e = &hb_wake__edges(x->wk, x->thread, &n)[at];
-	const struct hb_tl_sleep *s = &hb_timeline__sleeps(x->tl, x->thread, &n)[at];
+	const struct hb_edge *e = &x->on->edge[at];
+	const struct hb_tl_sleep *s = &x->on->sleep[at];
 	u64 woken = hb_sleep__woken(s);
 
 	if (e->by == HB_WAKE_PREEMPTED)
@@ -226,7 +301,7 @@ static int through_device(struct walk *x, u32 pid, const struct hb_walk_op *op, 
 		u32 before = followed(op, o), there, whose = pid;
 
 		/* A collective that waited: on with what held the last rank up. */
-		late = hb_walk_ops__late(x->ops, &whose, o, &there);
+		late = hb_walk_ops__late(x->ways->ops, &whose, o, &there);
 		if (late && late[there].o->begin < t) {
 			t = back_to(x, t, late[there].o->begin);
 			op = late;
@@ -236,7 +311,7 @@ static int through_device(struct walk *x, u32 pid, const struct hb_walk_op *op, 
 		}
 		t = back_to(x, t, o->o->begin);
 		if (before == HB_NONE || before >= at || (o->o->launch && op[before].o->end < o->o->asked)) {
-			l = hb_walk_ops__launch(x->ops, o, &thread);
+			l = hb_walk_ops__launch(x->ways->ops, o, &thread);
 			break;
 		}
 		t = back_to(x, t, op[before].o->end);
@@ -258,8 +333,8 @@ static int through_device(struct walk *x, u32 pid, const struct hb_walk_op *op, 
 /* It waited for the device up to t. */
 static int device(struct walk *x, u32 call, const struct hb_tl_call *c)
 {
-	u32 last, pid = hb_timeline__thread(x->tl, x->thread)->pid;
-	const struct hb_walk_op *op = hb_walk_ops__of(x->ops, pid, x->t, &last);
+	u32 last, pid = x->on->thread->pid;
+	const struct hb_walk_op *op = hb_walk_ops__of(x->ways->ops, pid, x->t, &last);
 
 	if (!op || op[last].o->end <= c->at.begin || ++x->jumps > JUMPS_MAX)
 		return charge(x, c->at.begin, HB_SEG_DEVICE, call, c->at.stack);
@@ -268,15 +343,16 @@ static int device(struct walk *x, u32 call, const struct hb_tl_call *c)
 
 static int one(struct walk *x)
 {
-	u32 call = call_at(x), n, sleep, thread = x->thread;
-	const struct hb_tl_call *c = hb_timeline__calls(x->tl, x->thread, &n);
+	u32 call, sleep, thread = x->thread;
 	u64 t = x->t;
 	int err;
 
-	if (call != HB_NONE && hb_call__waited(&c[call]) && t <= hb_call__done(x->tl, x->thread, call, NULL))
-		return device(x, call, &c[call]);
-	sleep = hb_timeline__at(x->tl, x->thread, HB_TL_SLEEP, x->t - 1);
-	err = sleep != HB_NONE ? sleep_at(x, sleep) : run(x, call);
+	x->on = look(x, thread);
+	call = call_at(x);
+	if (call != HB_NONE && hb_call__waited(&x->on->call[call]) && t <= done(x, call))
+		return device(x, call, &x->on->call[call]);
+	sleep = sleep_at(x, x->on);
+	err = sleep != HB_NONE ? slept(x, sleep) : run(x, call);
 	/* Intervals of a damaged window may contradict each other: then nothing is said of the rest. */
 	if (!err && x->t == t && x->thread == thread)
 		err = charge(x, x->begin, HB_SEG_UNKNOWN, HB_NONE, 0);
@@ -285,10 +361,8 @@ static int one(struct walk *x)
 
 int hb_walk(const struct hb_ways *ways, u32 thread, u64 begin, u64 end, struct hb_segs *out)
 {
-	struct walk x = {.tl = ways->tl,
-			 .wk = ways->wk,
-			 .ops = ways->ops,
-			 .queues = ways->queues,
+	struct walk x = {.ways = ways,
+			 .tl = ways->tl,
 			 .out = out,
 			 .begin = begin,
 			 .t = end,

@@ -13,6 +13,7 @@ struct process {
 	u32 device, n_devices; /* its devices: they come by process */
 	struct hb_walk_op *op; /* by end; NULL until somebody asks */
 	u32 n;
+	u32 hint; /* where the last search ended: at most n */
 	bool made;
 };
 
@@ -351,16 +352,19 @@ void hb_walk_ops__free(struct hb_walk_ops *w)
 	free(w);
 }
 
-const struct hb_walk_op *hb_walk_ops__of(struct hb_walk_ops *w, u32 pid, u64 t, u32 *last)
+/* How many ended by t. Mostly a little fewer than at the last question: from there in steps that double. */
+static u32 ended_by(const struct process *p, u64 t)
 {
-	struct process *p = w ? process_of(w, pid) : NULL;
-	u32 lo = 0, hi;
+	u32 lo = 0, hi = p->hint, step = 1;
 
-	if (p && !p->made) {
-		p->made = true;
-		w->oom |= make(w, p) != 0;
+	if (hi < p->n && p->op[hi].o->end <= t) {
+		lo = hi + 1;
+		hi = p->n;
+	} else {
+		for (; step <= hi && p->op[hi - step].o->end > t; step *= 2)
+			hi -= step;
+		lo = step <= hi ? hi - step + 1 : 0;
 	}
-	hi = p && !w->oom ? p->n : 0;
 	while (lo < hi) {
 		u32 mid = lo + (hi - lo) / 2;
 
@@ -369,8 +373,25 @@ const struct hb_walk_op *hb_walk_ops__of(struct hb_walk_ops *w, u32 pid, u64 t, 
 		else
 			hi = mid;
 	}
-	*last = lo ? lo - 1 : HB_NONE;
-	return lo ? p->op : NULL;
+	return lo;
+}
+
+const struct hb_walk_op *hb_walk_ops__of(struct hb_walk_ops *w, u32 pid, u64 t, u32 *last)
+{
+	struct process *p = w ? process_of(w, pid) : NULL;
+
+	if (p && !p->made) {
+		p->made = true;
+		w->oom |= make(w, p) != 0;
+		p->hint = p->n;
+	}
+	*last = HB_NONE;
+	if (!p || w->oom)
+		return NULL;
+	p->hint = ended_by(p, t);
+	if (p->hint)
+		*last = p->hint - 1;
+	return p->hint ? p->op : NULL;
 }
 
 bool hb_walk_ops__oom(const struct hb_walk_ops *w)
