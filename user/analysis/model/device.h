@@ -175,9 +175,10 @@ struct hb_device {
 	const struct hb_ivs *not_known; /* gaps of cause missing, and those before `known` */
 };
 
-struct hb_kernel { /* kernels of one name, all devices; others have a table of copies */
-	u32 name;  /* string */
-	u8 work;   /* enum hb_work */
+struct hb_kernel {  /* kernels of one name, all devices; others have a table of copies */
+	u32 name;   /* string */
+	u8 work;    /* enum hb_work */
+	u64 blocks; /* of the largest grid; 0: of none known */
 	struct hb_dist dur;
 };
 

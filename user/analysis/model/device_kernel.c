@@ -118,6 +118,7 @@ static void gather(struct hb_devices *d, struct dev *v)
 			continue;
 		k = d->names.row[o->name];
 		k->dur[k->pub.dur.count++] = o->end - o->begin;
+		k->pub.blocks = o->size > k->pub.blocks ? o->size : k->pub.blocks;
 		o->name = k->pub.name; /* was the row */
 	}
 }

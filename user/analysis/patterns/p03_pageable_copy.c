@@ -48,6 +48,14 @@ static bool pageable(const struct hb_device_op *o)
 	       (o->src == HB_MEMKIND_PAGEABLE || o->dst == HB_MEMKIND_PAGEABLE);
 }
 
+static bool any_pageable(const struct hb_device *v)
+{
+	for (u32 i = 0; i < v->n_copies; i++)
+		if (hb_copies__pageable(&v->copies[i]))
+			return true;
+	return false;
+}
+
 /* By device records, of one device: sums, or cases. */
 static int of_device(const struct hb_scene *s, const struct hb_device *v, struct sums *sum,
 		     struct hb_draft *d)
@@ -55,13 +63,16 @@ static int of_device(const struct hb_scene *s, const struct hb_device *v, struct
 	struct hb_ivs free_time = {0};
 	int err = 0;
 
+	if (!any_pageable(v)) /* mostly */
+		return 0;
 	if (d)
 		beside_compute(v, &free_time);
 	for (u32 i = 0; i < v->n_ops && !err; i++) {
-		const struct hb_launch *call = hb_devices__launch_of(s->dev, &v->op[i]);
+		const struct hb_launch *call =
+		    pageable(&v->op[i]) ? hb_devices__launch_of(s->dev, &v->op[i]) : NULL;
 		struct hb_case c;
 
-		if (!pageable(&v->op[i]) || !call || call->end <= call->begin)
+		if (!call || call->end <= call->begin)
 			continue;
 		sum->n++;
 		sum->blocked += call->end - call->begin;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Device or pinned memory allocated or freed while serving. */
 #include <errno.h>
-#include <string.h>
 
 #include "analysis/patterns/steady.h"
 #include "base/text.h"
@@ -18,10 +17,7 @@ static const struct hb_param params[] = {
 };
 
 /* Allocations from a pool in stream order are meant for this. */
-static bool wanted(const struct hb_scene *s, const struct hb_tl_call *c)
-{
-	return !strstr(hb_scene__call_name(s, c), "Async");
-}
+static const char *const pooled[] = {"*Async*", NULL};
 
 static int look_at(struct hb_look *l, const struct hb_series *p)
 {
@@ -29,7 +25,7 @@ static int look_at(struct hb_look *l, const struct hb_series *p)
 					    .steps = hb_look__param(l, STEPS),
 					    .op = HB_OP_ALLOC,
 					    .or_op = HB_OP_ALLOC,
-					    .wanted = wanted};
+					    .but = pooled};
 	struct hb_steady sum = {0};
 	struct hb_draft *d;
 	char who[64], frame[256], bytes[32];

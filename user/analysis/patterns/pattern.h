@@ -157,9 +157,9 @@ u32 hb_scene__multiprocessors(const struct hb_scene *s, u32 device);
 u32 hb_scene__next_work(const struct hb_scene *s, u32 thread, u64 t);
 /* Begin of that call; the window's end when there is none. */
 u64 hb_scene__next_work_at(const struct hb_scene *s, u32 thread, u64 t);
-/* Is this moment past the process's warm-up: started `warm` ns ago, or `steps` steps of it in this window
- * before? */
-bool hb_scene__steady(const struct hb_scene *s, u32 pid, u64 t, u64 warm, u64 steps);
+/* When the process's warm-up is over: it started `warm` ns ago, or made `steps` steps in this window.
+ * UINT64_MAX: that is not seen. */
+u64 hb_scene__steady(const struct hb_scene *s, u32 pid, u64 warm, u64 steps);
 /* The name of a call's function. */
 const char *hb_scene__call_name(const struct hb_scene *s, const struct hb_tl_call *c);
 /* A process from which another descends. */
@@ -178,6 +178,9 @@ static inline bool hb_scene__named(const struct hb_scene *s, u32 name, const cha
 {
 	return name < seen->n && seen->is[name] ? seen->is[name] == 2 : hb_named__look(s, name, globs, seen);
 }
+/* The same of the name of a call's function. */
+bool hb_scene__called(const struct hb_scene *s, const struct hb_tl_call *c, const char *const *globs,
+		      struct hb_named *seen);
 
 /* Is a system call one of these? `seen` keeps what was said of each number. */
 struct hb_sysnos {

@@ -156,6 +156,19 @@ static int fill(const struct making *m, struct hb_same *x)
 	return 0;
 }
 
+/* Is there a name of which kernels may be compared? Most windows need no look at each operation. */
+static bool any_of(const struct hb_scene *s, const struct hb_same *x)
+{
+	u32 n;
+	const struct hb_kernel *const *k = hb_devices__kernels(s->dev, &n);
+
+	for (u32 i = 0; i < n; i++)
+		if (k[i]->work == HB_WORK_COMPUTE && k[i]->blocks && k[i]->dur.max >= x->least &&
+		    k[i]->dur.count >= x->few && !hb_scene__named(s, k[i]->name, varying, &s->same->varies))
+			return true;
+	return false;
+}
+
 static void same_free(struct hb_same *x)
 {
 	free(x->kind);
@@ -196,7 +209,7 @@ struct hb_same *hb_same__of(const struct hb_scene *s, const struct hb_device *v,
 	same_free(x);
 	*x = (struct hb_same){
 	    .v = v, .least = least, .few = few, .sms = hb_scene__multiprocessors(s, v->number)};
-	if (!build(s, x))
+	if (!any_of(s, x) || !build(s, x))
 		return x;
 	same_free(x);
 	return NULL;

@@ -29,7 +29,8 @@ struct hb_same {
 	u32 n;
 	struct hb_same_exec *exec;
 	u32 n_execs, most; /* most: of one kind */
-	u64 kernels;	   /* ns of all computing kernels of the device, overlaps counted twice */
+	u64 kernels;	   /* ns of all computing kernels of the device, overlaps counted twice; 0: of none is
+			      there a name that could be compared */
 	u32 sms;	   /* of the device; 0: not told, so that such grids cannot be left out */
 	u64 least, few;	   /* what was asked for */
 };

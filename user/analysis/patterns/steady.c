@@ -24,6 +24,8 @@ static int add(struct hb_draft *d, const struct hb_tl_call *c, u32 thread)
 int hb_steady__each(const struct hb_scene *s, u32 pid, const struct hb_steady_rule *r, struct hb_steady *sum,
 		    struct hb_draft *d)
 {
+	u64 from = hb_scene__steady(s, pid, r->warm, r->steps);
+	struct hb_named but = {0};
 	int err = 0;
 
 	for (u32 t = hb_timeline__of_pid(s->tl, pid, HB_NONE); t != HB_NONE && !err;
@@ -33,13 +35,14 @@ int hb_steady__each(const struct hb_scene *s, u32 pid, const struct hb_steady_ru
 		struct hb_byop_two of = hb_byop__two(s->byop, t, r->op, r->or_op);
 
 		for (u32 i; !err && (i = hb_byop__next(&of)) != HB_NONE;) {
-			if (c[i].at.end - c[i].at.begin < r->least || (r->wanted && !r->wanted(s, &c[i])) ||
-			    !hb_scene__steady(s, pid, c[i].at.begin, r->warm, r->steps))
+			if (c[i].at.begin < from || c[i].at.end - c[i].at.begin < r->least ||
+			    (r->but && hb_scene__called(s, &c[i], r->but, &but)))
 				continue;
 			count(sum, &c[i], t);
 			if (d)
 				err = add(d, &c[i], t);
 		}
 	}
+	hb_named__free(&but);
 	return err;
 }

@@ -6,10 +6,10 @@
 #include "analysis/patterns/pattern.h"
 
 struct hb_steady_rule {
-	u64 warm, steps;      /* past the warm-up: see hb_scene__steady */
-	u64 least;	      /* calls shorter than this do not count */
-	enum hb_op op, or_op; /* of what such a call may be */
-	bool (*wanted)(const struct hb_scene *s, const struct hb_tl_call *c); /* NULL: all of those */
+	u64 warm, steps;	/* past the warm-up: see hb_scene__steady */
+	u64 least;		/* calls shorter than this do not count */
+	enum hb_op op, or_op;	/* of what such a call may be */
+	const char *const *but; /* globs of functions that do not count; NULL: all count */
 };
 
 struct hb_steady {

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 static bool to_host(const struct hb_tl_call *c, u64 max_bytes)
 {
@@ -15,13 +14,7 @@ static bool blocked(const struct hb_tl_call *c, u64 wait)
 	return hb_call__waited(c) && c->at.end - c->at.begin >= wait;
 }
 
-/* cudaDeviceSynchronize, hipDeviceSynchronize, cuCtxSynchronize. */
-static bool of_device(const struct hb_scene *s, const struct hb_tl_call *c)
-{
-	const char *name = hb_scene__call_name(s, c);
-
-	return strstr(name, "DeviceSynchronize") || strstr(name, "CtxSynchronize");
-}
+static const char *const of_device[] = {"*DeviceSynchronize*", "*CtxSynchronize*", NULL};
 
 /* The next work of the step after call i; 0 none. */
 static u64 next_in(const struct hb_tl_call *c, u32 i, u32 end)
@@ -65,107 +58,141 @@ static u64 next_after(const struct hb_scene *s, const struct hb_series *p, const
 	return hb_scene__frame(s, p->pid, copy->at.stack, implicit) ? next_work(s, p, wait) : 0;
 }
 
-static void one_step(const struct hb_scene *s, const struct hb_series *p, const struct hb_tl_call *c,
-		     const struct hb_step *st, const struct hb_sync_rule *r, struct hb_syncs *out)
+struct search {
+	const struct hb_scene *s;
+	const struct hb_series *p;
+	const struct hb_tl_call *c;
+	const struct hb_sync_rule *r;
+	struct hb_byop_two of; /* calls that may be one, after number i */
+	u32 i;
+	u32 taken; /* by a copy before, in the same step */
+	struct hb_named whole;
+	struct hb_syncs *out;
+};
+
+/* Call i, of a step that ends before call `end`. */
+static void one_call(struct search *x, u32 i, u32 end)
 {
-	u32 end = st->call + st->n_calls, had = out->n;
-	u32 taken = HB_NONE; /* by a copy before */
+	const struct hb_tl_call *c = x->c;
+	bool copy = c[i].op == HB_OP_COPY && to_host(&c[i], x->r->max_bytes), ends = false, whole;
+	bool plain = x->r->want == HB_SYNC_PLAIN;
+	u32 at = HB_NONE;
+	u64 next;
 
-	for (u32 i = st->call; i < end; i++) {
-		u32 at = HB_NONE;
-		bool copy = c[i].op == HB_OP_COPY && to_host(&c[i], r->max_bytes);
-		bool ends = false;
-		u64 next;
-
-		if (!copy && (r->want != HB_SYNC_PLAIN || c[i].op != HB_OP_SYNC))
-			continue;
-		if (copy)
-			at = taken = wait_of(c, i, end, r->wait);
-		if (r->want == HB_SYNC_PLAIN)
-			at = !copy && i != taken && c[i].op == HB_OP_SYNC && blocked(&c[i], r->wait)
-				 ? i
-				 : HB_NONE;
-		next = at == HB_NONE ? 0 : next_in(c, at, end);
-		if (at != HB_NONE && !next && copy && r->want == HB_SYNC_READ_BACK) {
-			next = next_after(s, p, &c[i], &c[at]);
-			ends = true;
-		}
-		if (at != HB_NONE && !next && r->want == HB_SYNC_PLAIN && p->source == HB_STEPS_SYNC) {
-			next = next_work(s, p, &c[at]);
-			ends = true;
-		}
-		if (!next)
-			continue;
-		out->v[out->n++] = (struct hb_sync){.call = &c[at],
-						    .site = (u64)c[at].probe << 32 | c[at].at.stack,
-						    .next = next,
-						    .whole = of_device(s, &c[at]),
-						    .ends = ends};
-		out->whole += out->v[out->n - 1].whole;
-		out->ends += ends;
+	if (!copy && c[i].op != HB_OP_SYNC)
+		return;
+	if (copy)
+		at = x->taken = wait_of(c, i, end, x->r->wait);
+	if (plain)
+		at = !copy && i != x->taken && blocked(&c[i], x->r->wait) ? i : HB_NONE;
+	if (at == HB_NONE)
+		return;
+	next = next_in(c, at, end);
+	if (!next && !plain) {
+		next = next_after(x->s, x->p, &c[i], &c[at]);
+		ends = true;
 	}
-	out->steps += out->n > had;
+	if (!next && plain && x->p->source == HB_STEPS_SYNC) {
+		next = next_work(x->s, x->p, &c[at]);
+		ends = true;
+	}
+	if (!next)
+		return;
+	whole = hb_scene__called(x->s, &c[at], of_device, &x->whole);
+	x->out->v[x->out->n++] = (struct hb_sync){.call = &c[at],
+						  .site = (u64)c[at].probe << 32 | c[at].at.stack,
+						  .next = next,
+						  .whole = whole,
+						  .ends = ends};
+	x->out->whole += whole;
+	x->out->ends += ends;
+}
+
+/* Steps lie one after the other. */
+static void one_step(struct search *x, const struct hb_step *st)
+{
+	u32 end = st->call + st->n_calls, had = x->out->n;
+
+	x->taken = HB_NONE;
+	for (; x->i < end; x->i = hb_byop__next(&x->of))
+		if (x->i >= st->call)
+			one_call(x, x->i, end);
+	x->out->steps += x->out->n > had;
 }
 
 int hb_syncs__find(const struct hb_scene *s, const struct hb_series *p, const struct hb_sync_rule *r,
 		   struct hb_syncs *out)
 {
+	enum hb_op other = r->want == HB_SYNC_PLAIN ? HB_OP_SYNC : HB_OP_COPY;
+	struct search x = {
+	    .s = s, .p = p, .r = r, .out = out, .of = hb_byop__two(s->byop, p->dispatch, HB_OP_COPY, other)};
 	u32 n;
-	const struct hb_tl_call *c = hb_timeline__calls(s->tl, p->dispatch, &n);
 
-	*out = (struct hb_syncs){.v = malloc(((size_t)n + 1) * sizeof(*out->v))};
+	x.c = hb_timeline__calls(s->tl, p->dispatch, &n);
+	*out = (struct hb_syncs){.v = malloc(((size_t)x.of.n_a + x.of.n_b + 1) * sizeof(*out->v))};
 	if (!out->v)
 		return -ENOMEM;
+	x.i = hb_byop__next(&x.of);
 	for (u32 i = 0; i < p->n; i++)
 		if (p->step[i].call + p->step[i].n_calls <= n)
-			one_step(s, p, c, &p->step[i], r, out);
+			one_step(&x, &p->step[i]);
+	hb_named__free(&x.whole);
 	return 0;
 }
 
-static bool same_site(const struct hb_sync *a, const struct hb_sync *b)
+enum { SITES = 64 }; /* they come in turns: all are among so many waits */
+
+/* Which of them costs least; of as cheap ones the first. 0 or -ENOMEM. */
+static int cheapest(const struct hb_scene *s, const struct hb_series *p, const struct hb_syncs *v, u64 *site)
 {
-	return a->site == b->site;
+	struct {
+		u64 site, sum;
+	} of[SITES];
+	struct hb_map *number = hb_map__new(); /* site -> index of `of` + 1 */
+	u32 n = 0, best = 0;
+	u64 *slot, at;
+
+	for (u32 i = 0; number && i < v->n && i < SITES; i++) {
+		slot = hb_map__slot(number, v->v[i].site, NULL);
+		if (!slot) {
+			hb_map__free(number);
+			return -ENOMEM;
+		}
+		if (*slot)
+			continue;
+		of[n].site = v->v[i].site;
+		of[n].sum = 0;
+		*slot = ++n;
+	}
+	for (u32 i = 0; number && i < v->n; i++)
+		if (hb_map__get(number, v->v[i].site, &at))
+			of[at - 1].sum +=
+			    hb_scene__likely(s, p->dispatch, v->v[i].call->at.end, v->v[i].next);
+	for (u32 i = 1; i < n; i++)
+		best = of[i].sum < of[best].sum ? i : best;
+	*site = n ? of[best].site : 0;
+	hb_map__free(number);
+	return number ? 0 : -ENOMEM;
 }
 
-/* Is one of the same place among those before i? */
-static bool seen_before(const struct hb_syncs *v, u32 i)
+int hb_syncs__leave_one(const struct hb_scene *s, const struct hb_series *p, struct hb_syncs *v)
 {
-	for (u32 k = 0; k < i; k++)
-		if (same_site(&v->v[k], &v->v[i]))
-			return true;
-	return false;
-}
-
-void hb_syncs__leave_one(const struct hb_scene *s, const struct hb_series *p, struct hb_syncs *v)
-{
-	u64 least = UINT64_MAX;
-	struct hb_sync cheapest;
 	u32 to = 0;
+	u64 site;
 
 	if (p->source != HB_STEPS_SYNC || !v->n)
-		return;
-	cheapest = v->v[0];
-	for (u32 i = 0; i < v->n && i < 64; i++) { /* sites come in turns: all are among the first */
-		u64 sum = 0;
-
-		if (seen_before(v, i))
-			continue;
-		for (u32 k = i; k < v->n; k++)
-			if (same_site(&v->v[i], &v->v[k]))
-				sum += hb_scene__likely(s, p->dispatch, v->v[k].call->at.end, v->v[k].next);
-		if (sum < least) {
-			least = sum;
-			cheapest = v->v[i];
-		}
-	}
+		return 0;
+	if (cheapest(s, p, v, &site))
+		return -ENOMEM;
 	v->whole = 0;
 	for (u32 i = 0; i < v->n; i++) {
-		if (same_site(&v->v[i], &cheapest))
+		if (v->v[i].site == site)
 			continue;
 		v->v[to++] = v->v[i];
 		v->whole += v->v[i].whole;
 	}
 	v->n = to;
+	return 0;
 }
 
 void hb_syncs__free(struct hb_syncs *v)

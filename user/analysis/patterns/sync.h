@@ -33,8 +33,8 @@ struct hb_syncs {
 int hb_syncs__find(const struct hb_scene *s, const struct hb_series *p, const struct hb_sync_rule *r,
 		   struct hb_syncs *out);
 /* Where steps are told by their waits, which of several ends a step is anybody's guess: the place that costs
- * least is the one that is needed, and left out. */
-void hb_syncs__leave_one(const struct hb_scene *s, const struct hb_series *p, struct hb_syncs *v);
+ * least is the one that is needed, and left out. 0 or -ENOMEM. */
+int hb_syncs__leave_one(const struct hb_scene *s, const struct hb_series *p, struct hb_syncs *v);
 void hb_syncs__free(struct hb_syncs *v);
 /* As cases: from the return to the next work. */
 int hb_syncs__add(struct hb_draft *d, const struct hb_series *p, const struct hb_syncs *v);
