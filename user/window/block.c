@@ -261,6 +261,18 @@ static bool counts_agree(const struct hb_file_head *heads, u32 n, const u32 want
 	return memcmp(have, want, sizeof(have)) == 0;
 }
 
+static struct hb_payloads payloads_of(const struct hb_data_type *t, const u8 *rows)
+{
+	const struct hb_type *k = hb_schema__type(t->type);
+	u16 size = (u16)(8u * t->words);
+
+	return (struct hb_payloads){.next = rows,
+				    .size = size,
+				    .missing = k && k->size > size ? (u16)(k->size - size) : 0,
+				    .dur = (s16)(k ? k->dur_offset : -1),
+				    .known = k};
+}
+
 bool hb_block__decode(const void *body, const u8 *planes, u8 *rows, struct hb_decoded *d)
 {
 	struct hb_data_head head;
@@ -276,8 +288,7 @@ bool hb_block__decode(const void *body, const u8 *planes, u8 *rows, struct hb_de
 	for (u32 i = 0; i < head.n_types; i++) {
 		memcpy(&t, (const char *)body + sizeof(head) + i * sizeof(t), sizeof(t));
 		want[t.type] = t.count;
-		d->payload[t.type] = rows + at;
-		d->size[t.type] = (u16)(8u * t.words);
+		d->of[t.type] = payloads_of(&t, rows + at);
 		from_planes(rows + at, planes + at, t.count, t.words);
 		at += (size_t)8 * t.words * t.count;
 	}

@@ -36,10 +36,16 @@ bool hb_block__add(struct hb_block *b, u64 ts, u16 task, unsigned type, const vo
 size_t hb_block__encode(const struct hb_block *b, void *body, u8 *planes, u8 *scratch);
 
 /* What a reader makes of planes: heads, and payloads of each type one after the other. */
+struct hb_payloads { /* of one type */
+	const u8 *next;
+	u16 size;    /* of one, in the file */
+	u16 missing; /* bytes more that one has in this version */
+	s16 dur;     /* offset of the u64 duration; -1: it has none */
+	bool known;  /* this version knows the type */
+};
 struct hb_decoded {
 	const struct hb_file_head *heads;
-	const u8 *payload[256]; /* of the next record of each type */
-	u16 size[256];
+	struct hb_payloads of[256]; /* by type; set for those that occur */
 	u32 count;
 };
 /* `rows` has the frame's `raw` bytes, 8-aligned. The body was checked by hb_frame__data_ok(). False: the

@@ -22,22 +22,30 @@ struct stream {
 	struct hb_buf spots; /* struct spot[] in file order */
 	u32 spot;	     /* the one being read */
 	u32 at;		     /* record in it; d.count == 0: not decoded yet */
-	u64 ts;		     /* of record `at` */
 	struct hb_decoded d;
 	u8 *rows;
 	size_t cap;
 };
 
+struct turn { /* when a stream's next record is due */
+	u64 ts;
+	struct stream *stream;
+};
+
 struct hb_merge {
 	int fd;
 	struct stream *streams[HB_MAX_STREAMS];
-	struct stream *heap[HB_MAX_STREAMS]; /* smallest ts on top */
+	/* A heap, smallest ts on top. Where it has children no more stands UINT64_MAX, which nothing is
+	 * larger than: none has to be asked whether it is there. */
+	struct turn heap[2 * HB_MAX_STREAMS + 2];
 	u32 n_streams, n_heap;
 	bool started;
 	ZSTD_DCtx *zstd;
 	u8 *in, *planes; /* shared: only rows stay */
 	size_t in_cap, planes_cap;
 	u64 bad_frames, bad_records;
+	u64 extended[HB_TAKE_MAX]
+		    [HB_RECORD_MAX / 8]; /* records that are shorter than this version has them */
 };
 
 struct hb_merge *hb_merge__new(int fd)
@@ -111,41 +119,41 @@ static bool at_end(const struct stream *s)
 
 static void sift_down(struct hb_merge *m, u32 i)
 {
-	struct stream **h = m->heap, *s = h[i];
+	struct turn *h = m->heap, moved = h[i];
 
 	for (;;) {
 		u32 c = 2 * i + 1;
 
-		if (c >= m->n_heap)
-			break;
-		if (c + 1 < m->n_heap && h[c + 1]->ts < h[c]->ts)
-			c++;
-		if (s->ts <= h[c]->ts)
+		c += h[c + 1].ts < h[c].ts;
+		if (moved.ts <= h[c].ts)
 			break;
 		h[i] = h[c];
 		i = c;
 	}
-	h[i] = s;
+	h[i] = moved;
 }
 
-/* Stands the stream before its next frame; the frame is read when its turn comes. */
-static void stand_before(struct stream *s)
+/* Stands the stream before its next frame, which is read when its turn comes: at the time returned. */
+static u64 stand_before(struct stream *s)
 {
 	s->d.count = 0;
 	s->at = 0;
-	s->ts = at_end(s) ? UINT64_MAX : spot_of(s)->base_ts;
+	return at_end(s) ? UINT64_MAX : spot_of(s)->base_ts;
 }
 
 void hb_merge__rewind(struct hb_merge *m)
 {
 	m->n_heap = 0;
 	for (u32 i = 0; i < HB_MAX_STREAMS; i++) {
-		if (!m->streams[i])
+		struct stream *s = m->streams[i];
+
+		if (!s)
 			continue;
-		m->streams[i]->spot = 0;
-		stand_before(m->streams[i]);
-		m->heap[m->n_heap++] = m->streams[i];
+		s->spot = 0;
+		m->heap[m->n_heap++] = (struct turn){.ts = stand_before(s), .stream = s};
 	}
+	for (u32 i = m->n_heap; i <= 2 * m->n_heap + 1; i++)
+		m->heap[i].ts = UINT64_MAX;
 	for (u32 i = m->n_heap / 2; i-- > 0;)
 		sift_down(m, i);
 	m->started = true;
@@ -153,23 +161,29 @@ void hb_merge__rewind(struct hb_merge *m)
 
 static void drop_top(struct hb_merge *m)
 {
-	free(m->heap[0]->rows);
-	m->heap[0]->rows = NULL;
-	m->heap[0]->cap = 0;
+	struct stream *s = m->heap[0].stream;
+
+	free(s->rows);
+	s->rows = NULL;
+	s->cap = 0;
 	m->heap[0] = m->heap[--m->n_heap];
+	m->heap[m->n_heap].ts = UINT64_MAX;
 	if (m->n_heap)
 		sift_down(m, 0);
 }
 
 /* ---- frames ---- */
 
+/* Frames differ a little in size: what holds one mostly holds the next. */
 static int room(u8 **p, size_t *cap, size_t n)
 {
+	size_t more = (n + HB_BLOCK_SIZE - 1) / HB_BLOCK_SIZE * HB_BLOCK_SIZE;
+
 	if (n <= *cap)
 		return 0;
 	free(*p);
-	*p = malloc(n);
-	*cap = *p ? n : 0;
+	*p = malloc(more);
+	*cap = *p ? more : 0;
 	return *p ? 0 : -ENOMEM;
 }
 
@@ -209,37 +223,17 @@ static int enter_frame(struct hb_merge *m, struct stream *s)
 		m->bad_records += spot->count;
 	}
 	s->spot++;
-	stand_before(s);
+	m->heap[0].ts = stand_before(s);
 	return 0;
 }
 
-static void advance(struct stream *s)
-{
-	if (++s->at < s->d.count) {
-		s->ts += (u64)(s64)s->d.heads[s->at].dt;
-		return;
-	}
-	s->spot++;
-	stand_before(s);
-}
-
-/* The top stream mostly stays there for some records. */
-static inline void settle(struct hb_merge *m)
-{
-	struct stream *const *h = m->heap;
-
-	if ((m->n_heap > 1 && h[1]->ts < h[0]->ts) || (m->n_heap > 2 && h[2]->ts < h[0]->ts))
-		sift_down(m, 0);
-}
-
-/* The stream on top has its frame in memory; out of line, as that is what most calls find. 1, 0 at the end,
- * -errno. */
-static __attribute__((noinline)) int bring(struct hb_merge *m)
+/* The stream on top has its frame in memory: 1, 0 at the end, -errno. */
+static int bring(struct hb_merge *m)
 {
 	if (!m->started)
 		hb_merge__rewind(m);
 	while (m->n_heap) {
-		struct stream *s = m->heap[0];
+		struct stream *s = m->heap[0].stream;
 		int err;
 
 		if (s->d.count)
@@ -257,25 +251,81 @@ static __attribute__((noinline)) int bring(struct hb_merge *m)
 	return 0;
 }
 
-int hb_merge__next(struct hb_merge *m, struct hb_raw *r)
+/* ---- records ---- */
+
+/* Longer records (newer minor) are cut by whoever reads only what it knows; shorter ones get zeros, here. */
+static __attribute__((noinline)) const void *extend(u64 *to, const struct hb_payloads *p, const u8 *data)
 {
-	struct stream *s;
+	memcpy(to, data, p->size);
+	memset((char *)to + p->size, 0, p->missing);
+	return to;
+}
 
-	if (!m->n_heap || !m->heap[0]->d.count) {
-		int got = bring(m);
+static inline u64 begin_of(const struct hb_payloads *p, u64 ts, const void *data)
+{
+	u64 dur;
 
-		if (got <= 0)
-			return got;
+	if (p->dur < 0)
+		return ts;
+	memcpy(&dur, (const char *)data + p->dur, sizeof(dur));
+	return dur < ts ? ts - dur : 0;
+}
+
+/* Records of the stream on top until it is another's turn, its frame ends or there are `most`: *n more. */
+static inline void take_run(struct hb_merge *m, const struct hb_merge_tasks *t, struct hb_record *r, u32 *n,
+			    u32 most)
+{
+	struct turn *top = m->heap;
+	u64 ts = top->ts, until = top[1].ts < top[2].ts ? top[1].ts : top[2].ts;
+	struct stream *s = top->stream;
+	u32 got = *n, at = s->at;
+
+	do {
+		const struct hb_file_head *h = &s->d.heads[at];
+		struct hb_payloads *p = &s->d.of[h->type];
+		const u8 *data = p->next;
+
+		p->next += p->size;
+		if (p->known) {
+			r[got].ts = ts;
+			r[got].type = h->type;
+			r[got].task_idx = h->task < t->n ? h->task : 0;
+			r[got].task = t->task + r[got].task_idx;
+			r[got].data = p->missing ? extend(m->extended[got], p, data) : data;
+			r[got].begin = begin_of(p, ts, r[got].data);
+			got++;
+		}
+		if (++at == s->d.count) {
+			s->spot++;
+			ts = stand_before(s);
+			at = 0;
+			break;
+		}
+		ts += (u64)(s64)s->d.heads[at].dt;
+	} while (ts <= until && got < most);
+	s->at = at;
+	top->ts = ts;
+	*n = got;
+}
+
+int hb_merge__take(struct hb_merge *m, const struct hb_merge_tasks *t, struct hb_record *r, u32 most)
+{
+	u32 n = 0;
+
+	if (most > HB_TAKE_MAX)
+		most = HB_TAKE_MAX;
+	/* What was given out lies in decoded frames: none of them makes room for another meanwhile. */
+	while (n < most) {
+		if (!m->n_heap || !m->heap[0].stream->d.count) {
+			int err = n ? 0 : bring(m);
+
+			if (err <= 0)
+				return n ? (int)n : err;
+		}
+		take_run(m, t, r, &n, most);
+		sift_down(m, 0);
 	}
-	s = m->heap[0];
-	r->head = &s->d.heads[s->at];
-	r->ts = s->ts;
-	r->size = s->d.size[r->head->type];
-	r->payload = s->d.payload[r->head->type];
-	s->d.payload[r->head->type] += r->size;
-	advance(s);
-	settle(m);
-	return 1;
+	return (int)n;
 }
 
 u64 hb_merge__bad_frames(const struct hb_merge *m, u64 *records)

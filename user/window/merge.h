@@ -7,6 +7,7 @@
 #define HB_WINDOW_MERGE_H
 
 #include "window/scan.h"
+#include "window/window.h"
 
 struct hb_merge;
 
@@ -17,14 +18,12 @@ int hb_merge__add(struct hb_merge *m, const struct hb_frame *f);
 /* To the beginning. */
 void hb_merge__rewind(struct hb_merge *m);
 
-struct hb_raw {
-	u64 ts;
-	const struct hb_file_head *head;
-	const u8 *payload; /* 8-aligned, `size` bytes as in the file; valid until the next call */
-	u32 size;
+struct hb_merge_tasks { /* what records tell by number; n is at least 1 */
+	const struct hb_task *task;
+	u32 n;
 };
-/* 1, 0 at the end, -errno on a read error or without memory. */
-int hb_merge__next(struct hb_merge *m, struct hb_raw *r);
+/* As hb_window__take(). */
+int hb_merge__take(struct hb_merge *m, const struct hb_merge_tasks *t, struct hb_record *r, u32 most);
 /* Frames, and records in them, whose checksums were right but that could not be decoded. */
 u64 hb_merge__bad_frames(const struct hb_merge *m, u64 *records);
 

@@ -28,9 +28,7 @@ struct hb_window {
 	u64 undecoded;	       /* frames already counted in info */
 	u64 by_type[HB_TYPE_MAX];
 	char damage[512];
-	u64 record[HB_RECORD_MAX / 8]; /* a shorter record, extended by zeros */
-	const struct hb_task *tasks;   /* as hb_tables_in__tasks() has them */
-	u32 n_tasks;
+	struct hb_merge_tasks tasks; /* as hb_tables_in__tasks() has them */
 };
 
 /* ---- opening ---- */
@@ -279,7 +277,7 @@ struct hb_window *hb_window__open(const char *path, struct hb_error *e)
 	w->fd = -1;
 	if (open_file(w, path, e) == 0 && identify(w, path, e) == 0 && alloc_parts(w, e) == 0 &&
 	    read_frames(w, path, e) == 0 && sum_up(w, e) == 0) {
-		w->tasks = hb_tables_in__tasks(w->tables, &w->n_tasks);
+		w->tasks.task = hb_tables_in__tasks(w->tables, &w->tasks.n);
 		return w;
 	}
 	hb_window__close(w);
@@ -324,46 +322,18 @@ static void count_undecoded(struct hb_window *w)
 	describe(w);
 }
 
-static inline u64 begin_of(const struct hb_type *t, u64 ts, const void *data)
+int hb_window__take(struct hb_window *w, struct hb_record *r, u32 most)
 {
-	u64 dur;
+	int n = hb_merge__take(w->merge, &w->tasks, r, most);
 
-	if (t->dur_offset < 0)
-		return ts;
-	memcpy(&dur, (const char *)data + t->dur_offset, sizeof(dur));
-	return dur < ts ? ts - dur : 0;
-}
-
-/* Longer records (newer minor) are cut by whoever reads only what it knows; shorter ones get zeros, here. */
-static __attribute__((noinline)) const void *extend(struct hb_window *w, const struct hb_type *t,
-						    const struct hb_raw *raw)
-{
-	memcpy(w->record, raw->payload, raw->size);
-	memset((char *)w->record + raw->size, 0, t->size - raw->size);
-	return w->record;
+	if (n <= 0)
+		count_undecoded(w);
+	return n;
 }
 
 int hb_window__next(struct hb_window *w, struct hb_record *r)
 {
-	const struct hb_type *t;
-	struct hb_raw raw;
-	int err;
-
-	do {
-		err = hb_merge__next(w->merge, &raw);
-		if (err <= 0) {
-			count_undecoded(w);
-			return err;
-		}
-		t = hb_schema__type(raw.head->type);
-	} while (!t);
-	r->ts = raw.ts;
-	r->type = raw.head->type;
-	r->task_idx = raw.head->task < w->n_tasks ? raw.head->task : 0;
-	r->task = w->tasks + r->task_idx;
-	r->data = raw.size >= t->size ? raw.payload : extend(w, t, &raw);
-	r->begin = begin_of(t, raw.ts, r->data);
-	return 1;
+	return hb_window__take(w, r, 1);
 }
 
 u64 hb_window__count(const struct hb_window *w, u32 type)

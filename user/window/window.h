@@ -188,6 +188,10 @@ const char *hb_window__damage(const struct hb_window *w);
 /* Records of all streams merged by ts; within a thread's stream the order of writing. Returns 1, 0 at the
  * end, -errno on a read error. rewind starts again. */
 int hb_window__next(struct hb_window *w, struct hb_record *r);
+/* The same for up to `most` of them (1 .. HB_TAKE_MAX), which is cheaper: returns how many, possibly fewer
+ * before the end. All of them are valid until the next call. */
+#define HB_TAKE_MAX 64u
+int hb_window__take(struct hb_window *w, struct hb_record *r, u32 most);
 void hb_window__rewind(struct hb_window *w);
 /* How many records of a type the file says it has. A damaged one may have fewer. */
 u64 hb_window__count(const struct hb_window *w, u32 type);
