@@ -249,13 +249,17 @@ static int on_device(struct hb_devices *d, const struct hb_record *r)
 	return on_operation(d, r, x);
 }
 
-static int on_record(void *ctx, const struct hb_record *r)
+static int on_records(void *ctx, const struct hb_record *r, u32 n)
 {
-	struct hb_devices *d = ctx;
+	int rc = 0;
 
-	if (r->type == HB_TYPE_accel)
-		return on_call(d, r);
-	return r->type == HB_TYPE_device ? on_device(d, r) : 0;
+	for (u32 i = 0; i < n && !rc; i++) {
+		if (r[i].type == HB_TYPE_accel)
+			rc = on_call(ctx, &r[i]);
+		else if (r[i].type == HB_TYPE_device)
+			rc = on_device(ctx, &r[i]);
+	}
+	return rc;
 }
 
 /* ---- finishing ---- */
@@ -430,7 +434,7 @@ struct hb_devices *hb_devices__new(struct hb_window *w, const struct hb_devices_
 		goto nomem;
 	d->w = w;
 	d->o = o ? *o : (struct hb_devices_opts){0};
-	d->feed = (struct hb_feed){.record = on_record, .ctx = d};
+	d->feed = (struct hb_feed){.records = on_records, .ctx = d};
 	d->n_probes = n + 1;
 	d->probe_is = calloc(d->n_probes, 1);
 	d->task = calloc(TASKS, sizeof(*d->task));
@@ -485,14 +489,11 @@ const struct hb_feed *hb_devices__feed(struct hb_devices *d)
 struct hb_devices *hb_devices__build(struct hb_window *w, const struct hb_devices_opts *o, struct hb_error *e)
 {
 	struct hb_devices *d = hb_devices__new(w, o, e);
-	struct hb_record r;
-	int rc = 0;
+	int rc;
 
 	if (!d)
 		return NULL;
-	hb_window__rewind(w);
-	while (!rc && hb_window__next(w, &r) > 0)
-		rc = on_record(d, &r);
+	rc = hb_feed__all(&d->feed, w);
 	if (rc)
 		hb_error__nomem(e, "the timelines of the devices");
 	else

@@ -135,13 +135,10 @@ int hb_host__finish(struct hb_host *h, const struct hb_devices *d, struct hb_err
 struct hb_host *hb_host__build(struct hb_window *w, const struct hb_devices *d, struct hb_error *e)
 {
 	struct hb_host *h = hb_host__new(w, e);
-	struct hb_record r;
 
 	if (!h)
 		return NULL;
-	hb_window__rewind(w);
-	while (hb_window__next(w, &r) > 0 && !hb_host__feed(h)->record(h->tl, &r))
-		;
+	(void)hb_feed__all(hb_host__feed(h), w); /* said when it is finished */
 	if (hb_host__finish(h, d, e)) {
 		hb_host__free(h);
 		return NULL;

@@ -283,19 +283,32 @@ static void finish(struct hb_model *m)
 	hb_rows__sort(&m->prices, cmp_prices);
 }
 
+/* Some records at a time, which stay near while one after the other looks at them. */
 static void read_all(struct hb_model *m, const struct hb_feed *const *feeds, u32 n)
 {
-	struct hb_record r;
-	int rc;
+	struct hb_record r[HB_TAKE_MAX];
+	int got;
 
 	hb_window__rewind(m->w);
-	while ((rc = hb_window__next(m->w, &r)) > 0 && !m->oom) {
-		on_record(m, &r);
+	while ((got = hb_window__take(m->w, r, HB_TAKE_MAX)) > 0 && !m->oom) {
+		for (int i = 0; i < got; i++)
+			on_record(m, &r[i]);
 		for (u32 i = 0; i < n; i++)
-			m->oom |= feeds[i]->record(feeds[i]->ctx, &r) != 0;
+			m->oom |= feeds[i]->records(feeds[i]->ctx, r, (u32)got) != 0;
 	}
-	if (rc < 0)
-		m->totals.read_error = rc;
+	if (got < 0)
+		m->totals.read_error = got;
+}
+
+int hb_feed__all(const struct hb_feed *f, struct hb_window *w)
+{
+	struct hb_record r[HB_TAKE_MAX];
+	int got, err = 0;
+
+	hb_window__rewind(w);
+	while (!err && (got = hb_window__take(w, r, HB_TAKE_MAX)) > 0)
+		err = f->records(f->ctx, r, (u32)got);
+	return err;
 }
 
 struct hb_model *hb_model__build_with(struct hb_window *w, const struct hb_feed *const *feeds, u32 n,

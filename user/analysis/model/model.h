@@ -238,12 +238,15 @@ struct hb_model;
 struct hb_model *hb_model__build(struct hb_window *w, struct hb_error *e);
 
 /* Something else that wants to see each record in the same pass: reading a window twice costs as much again.
- * record(): 0, or -ENOMEM, which ends the pass. */
+ * records(): the next n of them, in order; valid during the call. 0, or -ENOMEM, which ends the pass. */
 struct hb_feed {
-	int (*record)(void *ctx, const struct hb_record *r);
+	int (*records)(void *ctx, const struct hb_record *r, u32 n);
 	void *ctx;
 };
-/* The same, with n feeds that see each record after the model. */
+/* Reads all records of a window (rewinds first) for one feed. A read error ends the pass: what came before is
+ * whole. 0, or what the feed said. */
+int hb_feed__all(const struct hb_feed *f, struct hb_window *w);
+/* The same, with n feeds that see records after the model. */
 struct hb_model *hb_model__build_with(struct hb_window *w, const struct hb_feed *const *feeds, u32 n,
 				      struct hb_error *e);
 void hb_model__free(struct hb_model *m);

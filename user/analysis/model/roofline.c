@@ -110,18 +110,19 @@ static int on_field(struct hb_roofline *r, const struct hb_record *rec)
 	return on_step(r, &at, &s);
 }
 
-static int on_record(void *ctx, const struct hb_record *rec)
+static int on_records(void *ctx, const struct hb_record *r, u32 n)
 {
-	switch (rec->type) {
-	case HB_TYPE_op:
-		return on_op(ctx, rec);
-	case HB_TYPE_accel:
-		return on_call(ctx, rec);
-	case HB_TYPE_py_field:
-		return on_field(ctx, rec);
-	default:
-		return 0;
+	int rc = 0;
+
+	for (u32 i = 0; i < n && !rc; i++) {
+		if (r[i].type == HB_TYPE_accel)
+			rc = on_call(ctx, &r[i]);
+		else if (r[i].type == HB_TYPE_op)
+			rc = on_op(ctx, &r[i]);
+		else if (r[i].type == HB_TYPE_py_field)
+			rc = on_field(ctx, &r[i]);
 	}
+	return rc;
 }
 
 /* Steps of fields have no end of their own: it is the next one of the process. */
@@ -407,7 +408,7 @@ struct hb_roofline *hb_roofline__new(struct hb_window *w, const struct hb_roofli
 	r->w = w;
 	r->o = o ? *o : (struct hb_roofline_opts){0};
 	r->o.tp = r->o.tp ? r->o.tp : 1;
-	r->feed = (struct hb_feed){.record = on_record, .ctx = r};
+	r->feed = (struct hb_feed){.records = on_records, .ctx = r};
 	r->rules = hb_map__new();
 	r->row_of = hb_map__new();
 	r->rest_of = hb_map__new();

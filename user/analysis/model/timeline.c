@@ -338,9 +338,8 @@ static int oom(struct hb_timeline *tl)
 	return -ENOMEM;
 }
 
-static int on_record(void *ctx, const struct hb_record *r)
+static int on_record(struct hb_timeline *tl, const struct hb_record *r)
 {
-	struct hb_timeline *tl = ctx;
 	u32 kind = r->type < HB_TYPE_MAX ? kind_of[r->type] : 0;
 	struct thread *t = thread_of(tl, r);
 	const struct kind *k;
@@ -367,6 +366,15 @@ static int on_record(void *ctx, const struct hb_record *r)
 	l->last = s->begin;
 	tl->count[kind]++;
 	return 0;
+}
+
+static int on_records(void *ctx, const struct hb_record *r, u32 n)
+{
+	int err = 0;
+
+	for (u32 i = 0; i < n && !err; i++)
+		err = on_record(ctx, &r[i]);
+	return err;
 }
 
 /* ---- after the last record ---- */
@@ -452,7 +460,7 @@ struct hb_timeline *hb_timeline__new(struct hb_window *w, struct hb_error *e)
 		return NULL;
 	}
 	tl->w = w;
-	tl->feed = (struct hb_feed){.record = on_record, .ctx = tl};
+	tl->feed = (struct hb_feed){.records = on_records, .ctx = tl};
 	tl->start = hb_window__info(w)->start_ts;
 	tl->end = hb_window__info(w)->end_ts;
 	if (tl->end < tl->start)
@@ -477,14 +485,10 @@ const struct hb_feed *hb_timeline__feed(struct hb_timeline *tl)
 struct hb_timeline *hb_timeline__build(struct hb_window *w, struct hb_error *e)
 {
 	struct hb_timeline *tl = hb_timeline__new(w, e);
-	struct hb_record r;
 
 	if (!tl)
 		return NULL;
-	hb_window__rewind(w);
-	/* A read error ends the pass: what came before is whole. */
-	while (hb_window__next(w, &r) > 0 && !on_record(tl, &r))
-		;
+	(void)hb_feed__all(&tl->feed, w); /* said when it is finished */
 	if (hb_timeline__finish(tl, e)) {
 		hb_timeline__free(tl);
 		return NULL;
