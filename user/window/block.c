@@ -264,13 +264,11 @@ static bool counts_agree(const struct hb_file_head *heads, u32 n, const u32 want
 static struct hb_payloads payloads_of(const struct hb_data_type *t, const u8 *rows)
 {
 	const struct hb_type *k = hb_schema__type(t->type);
-	u16 size = (u16)(8u * t->words);
 
 	return (struct hb_payloads){.next = rows,
-				    .size = size,
-				    .missing = k && k->size > size ? (u16)(k->size - size) : 0,
-				    .dur = (s16)(k ? k->dur_offset : -1),
-				    .known = k};
+				    .size = (u16)(8u * t->words),
+				    .wanted = k ? k->size : 0,
+				    .dur = (s16)(k ? k->dur_offset : -1)};
 }
 
 bool hb_block__decode(const void *body, const u8 *planes, u8 *rows, struct hb_decoded *d)

@@ -38,10 +38,9 @@ size_t hb_block__encode(const struct hb_block *b, void *body, u8 *planes, u8 *sc
 /* What a reader makes of planes: heads, and payloads of each type one after the other. */
 struct hb_payloads { /* of one type */
 	const u8 *next;
-	u16 size;    /* of one, in the file */
-	u16 missing; /* bytes more that one has in this version */
-	s16 dur;     /* offset of the u64 duration; -1: it has none */
-	bool known;  /* this version knows the type */
+	u16 size;   /* of one, in the file */
+	u16 wanted; /* the same in this version; 0: it does not know the type */
+	s16 dur;    /* offset of the u64 duration; -1: it has none */
 };
 struct hb_decoded {
 	const struct hb_file_head *heads;

@@ -19,9 +19,9 @@ struct spot {
 };
 
 struct stream {
-	struct hb_buf spots; /* struct spot[] in file order */
-	u32 spot;	     /* the one being read */
-	u32 at;		     /* record in it; d.count == 0: not decoded yet */
+	struct hb_buf spots;		       /* struct spot[] in file order */
+	u32 spot;			       /* the one being read */
+	const struct hb_file_head *next, *end; /* its records; equal: not decoded yet */
 	struct hb_decoded d;
 	u8 *rows;
 	size_t cap;
@@ -44,8 +44,7 @@ struct hb_merge {
 	u8 *in, *planes; /* shared: only rows stay */
 	size_t in_cap, planes_cap;
 	u64 bad_frames, bad_records;
-	u64 extended[HB_TAKE_MAX]
-		    [HB_RECORD_MAX / 8]; /* records that are shorter than this version has them */
+	u64 fitted[HB_TAKE_MAX][HB_RECORD_MAX / 8]; /* records that are shorter than this version's */
 };
 
 struct hb_merge *hb_merge__new(int fd)
@@ -117,12 +116,12 @@ static bool at_end(const struct stream *s)
 
 /* ---- the heap ---- */
 
-static void sift_down(struct hb_merge *m, u32 i)
+static inline void sift_down(struct turn *h, size_t i)
 {
-	struct turn *h = m->heap, moved = h[i];
+	struct turn moved = h[i];
 
 	for (;;) {
-		u32 c = 2 * i + 1;
+		size_t c = 2 * i;
 
 		c += h[c + 1].ts < h[c].ts;
 		if (moved.ts <= h[c].ts)
@@ -136,8 +135,7 @@ static void sift_down(struct hb_merge *m, u32 i)
 /* Stands the stream before its next frame, which is read when its turn comes: at the time returned. */
 static u64 stand_before(struct stream *s)
 {
-	s->d.count = 0;
-	s->at = 0;
+	s->next = s->end = NULL;
 	return at_end(s) ? UINT64_MAX : spot_of(s)->base_ts;
 }
 
@@ -150,26 +148,25 @@ void hb_merge__rewind(struct hb_merge *m)
 		if (!s)
 			continue;
 		s->spot = 0;
-		m->heap[m->n_heap++] = (struct turn){.ts = stand_before(s), .stream = s};
+		m->heap[++m->n_heap] = (struct turn){.ts = stand_before(s), .stream = s};
 	}
-	for (u32 i = m->n_heap; i <= 2 * m->n_heap + 1; i++)
+	for (u32 i = m->n_heap + 1; i <= 2 * m->n_heap + 1; i++)
 		m->heap[i].ts = UINT64_MAX;
-	for (u32 i = m->n_heap / 2; i-- > 0;)
-		sift_down(m, i);
+	for (u32 i = m->n_heap / 2; i > 0; i--)
+		sift_down(m->heap, i);
 	m->started = true;
 }
 
 static void drop_top(struct hb_merge *m)
 {
-	struct stream *s = m->heap[0].stream;
+	struct stream *s = m->heap[1].stream;
 
 	free(s->rows);
 	s->rows = NULL;
 	s->cap = 0;
-	m->heap[0] = m->heap[--m->n_heap];
-	m->heap[m->n_heap].ts = UINT64_MAX;
-	if (m->n_heap)
-		sift_down(m, 0);
+	m->heap[1] = m->heap[m->n_heap];
+	m->heap[m->n_heap--].ts = UINT64_MAX;
+	sift_down(m->heap, 1);
 }
 
 /* ---- frames ---- */
@@ -208,58 +205,52 @@ static int decode(struct hb_merge *m, struct stream *s, const struct spot *spot)
 	return hb_block__decode(m->in, m->planes, s->rows, &s->d);
 }
 
-/* Decodes the frame the top stream stands before: 1 done, 0 no good (the stream stands before the next one).
- */
+/* Decodes the frame the top stream stands before; one that is no good is passed over. 0 or -errno. */
 static int enter_frame(struct hb_merge *m, struct stream *s)
 {
 	struct spot *spot = spot_of(s);
 	int r = spot->bad ? 0 : decode(m, s, spot);
 
-	if (r)
+	if (r < 0)
 		return r;
+	if (r) {
+		s->next = s->d.heads;
+		s->end = s->next + s->d.count;
+		return 0;
+	}
 	if (!spot->bad) {
 		spot->bad = true;
 		m->bad_frames++;
 		m->bad_records += spot->count;
 	}
 	s->spot++;
-	m->heap[0].ts = stand_before(s);
+	m->heap[1].ts = stand_before(s);
+	sift_down(m->heap, 1);
 	return 0;
 }
 
-/* The stream on top has its frame in memory: 1, 0 at the end, -errno. */
-static int bring(struct hb_merge *m)
+/* The stream on top has its frame in memory; out of line, as that is what most calls find. 1, 0 at the end,
+ * -errno. */
+static __attribute__((noinline)) int bring(struct hb_merge *m)
 {
+	int err = 0;
+
 	if (!m->started)
 		hb_merge__rewind(m);
-	while (m->n_heap) {
-		struct stream *s = m->heap[0].stream;
-		int err;
+	while (m->n_heap && !err) {
+		struct stream *s = m->heap[1].stream;
 
-		if (s->d.count)
+		if (s->next != s->end)
 			return 1;
-		if (at_end(s)) {
+		if (at_end(s))
 			drop_top(m);
-			continue;
-		}
-		err = enter_frame(m, s);
-		if (err < 0)
-			return err;
-		if (!err)
-			sift_down(m, 0);
+		else
+			err = enter_frame(m, s);
 	}
-	return 0;
+	return err;
 }
 
 /* ---- records ---- */
-
-/* Longer records (newer minor) are cut by whoever reads only what it knows; shorter ones get zeros, here. */
-static __attribute__((noinline)) const void *extend(u64 *to, const struct hb_payloads *p, const u8 *data)
-{
-	memcpy(to, data, p->size);
-	memset((char *)to + p->size, 0, p->missing);
-	return to;
-}
 
 static inline u64 begin_of(const struct hb_payloads *p, u64 ts, const void *data)
 {
@@ -271,59 +262,61 @@ static inline u64 begin_of(const struct hb_payloads *p, u64 ts, const void *data
 	return dur < ts ? ts - dur : 0;
 }
 
-/* Records of the stream on top until it is another's turn, its frame ends or there are `most`: *n more. */
-static inline void take_run(struct hb_merge *m, const struct hb_merge_tasks *t, struct hb_record *r, u32 *n,
-			    u32 most)
+/* A record that has another size than this version's. Longer ones (newer minor) are cut by whoever reads only
+ * what it knows; shorter ones get zeros, at `to`; those of types that are not known are left out: NULL. */
+static __attribute__((noinline)) const void *fit(u64 *to, const struct hb_payloads *p, const u8 *data)
 {
-	struct turn *top = m->heap;
-	u64 ts = top->ts, until = top[1].ts < top[2].ts ? top[1].ts : top[2].ts;
-	struct stream *s = top->stream;
-	u32 got = *n, at = s->at;
+	if (!p->wanted || p->size >= p->wanted)
+		return p->wanted ? data : NULL;
+	memcpy(to, data, p->size);
+	memset((char *)to + p->size, 0, p->wanted - p->size);
+	return to;
+}
 
-	do {
-		const struct hb_file_head *h = &s->d.heads[at];
-		struct hb_payloads *p = &s->d.of[h->type];
-		const u8 *data = p->next;
-
-		p->next += p->size;
-		if (p->known) {
-			r[got].ts = ts;
-			r[got].type = h->type;
-			r[got].task_idx = h->task < t->n ? h->task : 0;
-			r[got].task = t->task + r[got].task_idx;
-			r[got].data = p->missing ? extend(m->extended[got], p, data) : data;
-			r[got].begin = begin_of(p, ts, r[got].data);
-			got++;
-		}
-		if (++at == s->d.count) {
-			s->spot++;
-			ts = stand_before(s);
-			at = 0;
-			break;
-		}
-		ts += (u64)(s64)s->d.heads[at].dt;
-	} while (ts <= until && got < most);
-	s->at = at;
-	top->ts = ts;
-	*n = got;
+/* The stream after the record it stood before: the time of its next one. */
+static inline u64 advance(struct stream *s, u64 ts)
+{
+	if (++s->next != s->end)
+		return ts + (u64)(s64)s->next->dt;
+	s->spot++;
+	return stand_before(s);
 }
 
 int hb_merge__take(struct hb_merge *m, const struct hb_merge_tasks *t, struct hb_record *r, u32 most)
 {
+	struct turn *top = m->heap + 1;
 	u32 n = 0;
 
-	if (most > HB_TAKE_MAX)
-		most = HB_TAKE_MAX;
-	/* What was given out lies in decoded frames: none of them makes room for another meanwhile. */
+	most = most < HB_TAKE_MAX ? most : HB_TAKE_MAX;
 	while (n < most) {
-		if (!m->n_heap || !m->heap[0].stream->d.count) {
-			int err = n ? 0 : bring(m);
+		struct stream *s = top->stream;
+		const struct hb_file_head *h;
+		struct hb_payloads *p;
 
-			if (err <= 0)
-				return n ? (int)n : err;
+		if (!m->n_heap || s->next == s->end) {
+			/* What was given out lies in decoded frames: none makes room for another meanwhile.
+			 */
+			int got = n ? 0 : bring(m);
+
+			if (got <= 0)
+				return n ? (int)n : got;
+			s = top->stream;
 		}
-		take_run(m, t, r, &n, most);
-		sift_down(m, 0);
+		h = s->next;
+		p = &s->d.of[h->type];
+		r[n].ts = top->ts;
+		r[n].type = h->type;
+		r[n].task_idx = h->task < t->n ? h->task : 0;
+		r[n].task = t->task + r[n].task_idx;
+		r[n].data = p->size == p->wanted ? p->next : fit(m->fitted[n], p, p->next);
+		p->next += p->size;
+		if (r[n].data) {
+			r[n].begin = begin_of(p, top->ts, r[n].data);
+			n++;
+		}
+		top->ts = advance(s, top->ts);
+		if (top[1].ts < top->ts || top[2].ts < top->ts)
+			sift_down(m->heap, 1);
 	}
 	return (int)n;
 }
