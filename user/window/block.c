@@ -122,77 +122,54 @@ static inline void scatter2(u8 *rows, size_t size, v16 two)
 	memcpy(rows + size, &second, 8);
 }
 
+/* The even and the odd bytes of a word each for four records. */
+static inline void scatter4(u8 *rows, size_t size, v16 even, v16 odd)
+{
+	scatter2(rows, size, low(even, odd));
+	scatter2(rows + 2 * size, size, high(even, odd));
+}
+
+static inline v16 load(const u8 *p)
+{
+	v16 v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
 /* One word of sixteen records: three rounds put byte k of the word beside its byte k + 4, these beside k + 2,
  * and these beside k + 1. */
-static inline void gather16(u8 *rows, size_t size, const u8 *planes, u32 n)
+static inline void gather16(u8 *rows, size_t size, const u8 *planes, size_t n)
 {
-	v16 p[8], q[8];
+	const u8 *half = planes + 4 * n;
+	v16 p0 = load(planes), p1 = load(planes + n), p2 = load(planes + 2 * n), p3 = load(planes + 3 * n);
+	v16 p4 = load(half), p5 = load(half + n), p6 = load(half + 2 * n), p7 = load(half + 3 * n);
+	v16 a0 = low(p0, p4), a1 = low(p1, p5), a2 = low(p2, p6), a3 = low(p3, p7);
+	v16 b0 = high(p0, p4), b1 = high(p1, p5), b2 = high(p2, p6), b3 = high(p3, p7);
 
-	for (u32 r = 0; r < 8; r++)
-		memcpy(&p[r], planes + (size_t)r * n, 16);
-	for (u32 r = 0; r < 4; r++) {
-		q[r] = low(p[r], p[r + 4]);
-		q[r + 4] = high(p[r], p[r + 4]);
-	}
-	for (u32 half = 0; half < 8; half += 4) {
-		v16 even[2] = {low(q[half], q[half + 2]), high(q[half], q[half + 2])};
-		v16 odd[2] = {low(q[half + 1], q[half + 3]), high(q[half + 1], q[half + 3])};
-
-		for (u32 i = 0; i < 2; i++) {
-			u8 *to = rows + (2 * half + 4 * i) * size;
-
-			scatter2(to, size, low(even[i], odd[i]));
-			scatter2(to + 2 * size, size, high(even[i], odd[i]));
-		}
-	}
+	scatter4(rows, size, low(a0, a2), low(a1, a3));
+	scatter4(rows + 4 * size, size, high(a0, a2), high(a1, a3));
+	scatter4(rows + 8 * size, size, low(b0, b2), low(b1, b3));
+	scatter4(rows + 12 * size, size, high(b0, b2), high(b1, b3));
 }
 
-/* Most words of most records are 0: fields that their kind has no use for. */
 static bool all_zero(const u8 *p, size_t size)
 {
-	size_t i = 0;
-
-	for (; i + 64 <= size; i += 64) {
-		v2 w[4];
-
-		memcpy(w, p + i, sizeof(w));
-		w[0] |= w[1] | w[2] | w[3];
-		if (w[0][0] | w[0][1])
-			return false;
-	}
-	for (; i < size; i++)
-		if (p[i])
-			return false;
-	return true;
+	return !p[0] && memcmp(p, p + 1, size - 1) == 0;
 }
 
-/* A word of n records. */
-static void clear(u8 *rows, size_t size, u32 n)
-{
-	static const u64 zero;
-
-	for (; n >= 4; n -= 4, rows += 4 * size) {
-		memcpy(rows, &zero, 8);
-		memcpy(rows + size, &zero, 8);
-		memcpy(rows + 2 * size, &zero, 8);
-		memcpy(rows + 3 * size, &zero, 8);
-	}
-	for (; n; n--, rows += size)
-		memcpy(rows, &zero, 8);
-}
-
+/* Most words of most records are 0, fields that their kind has no use for: these are cleared all at once. */
 static void from_planes(u8 *rows, const u8 *planes, u32 n, u32 words)
 {
 	size_t size = 8u * words;
 	u32 i;
 
+	memset(rows, 0, size * n);
 	for (u32 k = 0; k < words; k++) {
 		const u8 *p = planes + (size_t)8 * k * n;
 
-		if (all_zero(p, (size_t)8 * n)) {
-			clear(rows + 8 * k, size, n);
+		if (all_zero(p, (size_t)8 * n))
 			continue;
-		}
 		for (i = 0; i + 16 <= n; i += 16)
 			gather16(rows + i * size + 8 * k, size, p + i, n);
 		for (; i < n; i++)
