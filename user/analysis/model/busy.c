@@ -23,11 +23,11 @@ static int grow(struct hb_busy_row *r)
 	return 0;
 }
 
-static inline int append(struct hb_busy_row *r, u64 start, u64 end, u8 what)
+static inline int append(struct hb_busy_row *r, u64 end, u8 what)
 {
-	u64 begin = r->n ? r->end : start;
+	u64 begin = r->end;
 
-	if (end <= begin || end >> 61)
+	if (end <= begin)
 		return 0;
 	r->end = end;
 	if (r->n && r->span[r->n - 1].what == what)
@@ -38,11 +38,11 @@ static inline int append(struct hb_busy_row *r, u64 start, u64 end, u8 what)
 	return 0;
 }
 
-int hb_busy_row__append(struct hb_busy_row *r, u64 start, u64 end, enum hb_busy_state state,
-			enum hb_busy_state likely)
+int hb_busy_row__append(struct hb_busy_row *r, u64 end, enum hb_busy_state state, enum hb_busy_state likely)
 {
-	return append(r, start, end,
-		      state == HB_BUSY_UNKNOWN && likely != state ? HB_BUSY_IDLE + likely : state);
+	if (end >> 61)
+		return 0;
+	return append(r, end, state == HB_BUSY_UNKNOWN && likely != state ? HB_BUSY_IDLE + likely : state);
 }
 
 /* Gives back what is left over, and says where the last span ends. */
@@ -103,7 +103,7 @@ static struct hb_busy_row *row_new(struct hb_busy *b, u32 pid)
 	if (!p)
 		return NULL;
 	b->row = p;
-	b->row[b->n] = (struct hb_busy_row){.pid = pid};
+	b->row[b->n] = (struct hb_busy_row){.pid = pid, .end = hb_timeline__start(b->tl)};
 	return &b->row[b->n++];
 }
 
@@ -128,36 +128,28 @@ int hb_busy__infer(struct hb_busy *b, const struct hb_steps *steps, struct hb_er
 
 /* ---- exact ---- */
 
-/* The next time after `t` at which membership in the set changes, and whether `t` is in it. */
-static bool in_set(const struct hb_ivs *s, u64 t, u64 *next)
-{
-	size_t i = s->n ? hb_ivs__after(s, t) : 0;
+/* What is not known, as time goes on. */
+struct not_known {
+	const struct hb_iv *v;
+	size_t n;
+	u64 known; /* up to here all is known */
+};
 
-	if (i >= s->n)
-		return false;
-	if (s->v[i].begin <= t) {
-		*next = s->v[i].end < *next ? s->v[i].end : *next;
-		return true;
-	}
-	*next = s->v[i].begin < *next ? s->v[i].begin : *next;
-	return false;
-}
-
-/* Up to `until` nothing was busy. */
-static int quiet(struct hb_busy_row *r, const struct hb_busy_source *s, u64 start, u64 until)
+/* Up to `until` nothing was busy: unknown where it is not known, else idle. */
+static int quiet(struct hb_busy_row *r, struct not_known *k, u64 until)
 {
-	u64 t = r->n ? r->end : start;
 	int err = 0;
 
-	if (t >= s->from && until <= s->to && !s->not_known->n) /* mostly */
-		return append(r, start, until, HB_BUSY_IDLE);
-	for (u64 next; t < until && !err; t = next) {
-		bool unknown = t < s->from || t >= s->to;
-		enum hb_busy_state as;
-
-		next = t < s->from && s->from < until ? s->from : t < s->to && s->to < until ? s->to : until;
-		as = in_set(s->not_known, t, &next) || unknown ? HB_BUSY_UNKNOWN : HB_BUSY_IDLE;
-		err = append(r, start, next, as);
+	while (r->end < until && !err) {
+		if (k->n && k->v->end <= r->end) {
+			k->v++;
+			k->n--;
+		} else if (k->n && k->v->begin <= r->end) {
+			err = append(r, k->v->end < until ? k->v->end : until, HB_BUSY_UNKNOWN);
+		} else {
+			k->known = k->n ? k->v->begin : UINT64_MAX;
+			err = append(r, k->known < until ? k->known : until, HB_BUSY_IDLE);
+		}
 	}
 	return err;
 }
@@ -165,7 +157,9 @@ static int quiet(struct hb_busy_row *r, const struct hb_busy_source *s, u64 star
 int hb_busy__exact(struct hb_busy *b, u32 pid, const struct hb_busy_source *s)
 {
 	struct hb_busy_row *r = row_new(b, pid);
-	u64 start = hb_timeline__start(b->tl), end = hb_timeline__end(b->tl), from, to;
+	struct not_known k = {.v = s->not_known->v, .n = s->not_known->n};
+	u64 end = hb_timeline__end(b->tl);
+	const u64 *busy = s->busy;
 	int err = 0;
 
 	if (!r)
@@ -173,11 +167,11 @@ int hb_busy__exact(struct hb_busy *b, u32 pid, const struct hb_busy_source *s)
 	r->exact = true;
 	if (end >> 61)
 		return 0;
-	while (!err && s->next(s->ctx, &from, &to) && from < end) {
-		err = from > start ? quiet(r, s, start, from) : 0;
-		err = err ? err : append(r, start, to < end ? to : end, HB_BUSY_BUSY);
+	for (size_t i = 0; i < s->n && busy[0] < end && !err; i++, busy += s->stride) {
+		err = busy[0] <= k.known ? append(r, busy[0], HB_BUSY_IDLE) : quiet(r, &k, busy[0]);
+		err = err ? err : append(r, busy[1] < end ? busy[1] : end, HB_BUSY_BUSY);
 	}
-	err = err ? err : quiet(r, s, start, end);
+	err = err ? err : quiet(r, &k, end);
 	fit(r);
 	return err;
 }
@@ -218,15 +212,15 @@ u32 hb_busy__at(const struct hb_busy *b, u32 pid, u64 t)
 struct hb_busy_sum hb_busy__sum(const struct hb_busy *b, u32 pid)
 {
 	const struct hb_busy_row *r = row_of(b, pid);
-	struct hb_busy_sum s = {0};
+	u64 ns[8] = {0}, all = 0; /* by what it was */
 
-	for (u32 i = 0; r && i < r->n; i++) {
-		enum hb_busy_state state = hb_busy_span__state(&r->span[i]);
-		u64 ns = hb_busy_span__end(&r->span[i]) - r->span[i].begin;
-
-		*(state == HB_BUSY_BUSY ? &s.busy : state == HB_BUSY_IDLE ? &s.idle : &s.unknown) += ns;
-	}
-	return s;
+	for (u32 i = 0; r && i < r->n; i++)
+		ns[r->span[i].what] += hb_busy_span__end(&r->span[i]) - r->span[i].begin;
+	for (u32 i = 0; i < 8; i++)
+		all += ns[i];
+	return (struct hb_busy_sum){.busy = ns[HB_BUSY_BUSY],
+				    .idle = ns[HB_BUSY_IDLE],
+				    .unknown = all - ns[HB_BUSY_BUSY] - ns[HB_BUSY_IDLE]};
 }
 
 struct hb_range hb_busy__idle_in(const struct hb_busy *b, u32 pid, u64 begin, u64 end)

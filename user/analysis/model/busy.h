@@ -52,14 +52,13 @@ struct hb_busy *hb_busy__new(const struct hb_timeline *tl, struct hb_error *e);
 void hb_busy__free(struct hb_busy *b); /* NULL is fine */
 u64 hb_busy__memory(const struct hb_busy *b);
 
-/* What the devices of a process did: busy in the stretches that `next` tells one after the other (in order,
- * false: there are no more), unknown in `not_known` (joined) and outside of [from, to), else idle. Once for
+/* What the devices of a process did: busy in n stretches, by begin, of which each is two numbers, its begin
+ * and its end, `stride` numbers after the one before it; unknown in `not_known` (joined), else idle. Once for
  * each process. 0 or -ENOMEM. */
 struct hb_busy_source {
-	bool (*next)(void *ctx, u64 *begin, u64 *end);
-	void *ctx;
+	const u64 *busy;
+	size_t stride, n;
 	const struct hb_ivs *not_known;
-	u64 from, to;
 };
 int hb_busy__exact(struct hb_busy *b, u32 pid, const struct hb_busy_source *source);
 /* Infers it from calls alone, for all processes that give a device work and of which nothing exact is known.

@@ -525,10 +525,10 @@ static int advance(struct infer *x, u64 t)
 
 	t = t < start ? start : t > end ? end : t;
 	if (state == HB_BUSY_UNKNOWN && x->drain_known) {
-		err = hb_busy_row__append(x->row, start, x->drain < t ? x->drain : t, state, HB_BUSY_BUSY);
+		err = hb_busy_row__append(x->row, x->drain < t ? x->drain : t, state, HB_BUSY_BUSY);
 		likely = HB_BUSY_IDLE;
 	}
-	return err ? err : hb_busy_row__append(x->row, start, t, state, likely);
+	return err ? err : hb_busy_row__append(x->row, t, state, likely);
 }
 
 static int reset(struct infer *x, bool learning)

@@ -11,13 +11,11 @@ struct hb_busy_row { /* one process */
 	bool exact;
 	struct hb_busy_span *span; /* n and, after hb_busy_row__fit(), one more */
 	u32 n, cap;
-	u64 end; /* of the last one */
+	u64 end; /* of the last one; the window's begin before there is one */
 };
 
-/* Appends a stretch that ends at `end`, where the last one ended (or at `start`); equal neighbours are
- * joined. 0 or -ENOMEM. */
-int hb_busy_row__append(struct hb_busy_row *r, u64 start, u64 end, enum hb_busy_state state,
-			enum hb_busy_state likely);
+/* Appends a stretch from where the last one ended to `end`; equal neighbours are joined. 0 or -ENOMEM. */
+int hb_busy_row__append(struct hb_busy_row *r, u64 end, enum hb_busy_state state, enum hb_busy_state likely);
 
 /* ---- what work costs the device ---- */
 

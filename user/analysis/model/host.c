@@ -2,6 +2,7 @@
 #include "analysis/model/host.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 struct hb_host {
@@ -49,36 +50,12 @@ const struct hb_feed *hb_host__feed(struct hb_host *h)
 
 struct known { /* what the devices of one process tell together */
 	struct hb_ivs active, not_known;
-	u64 from, to;
-	const struct hb_device *only; /* it has one device, whose operations are told as they are */
-	u32 at;			      /* the next of them, or of `active` */
+	u64 from, to; /* before and after nothing is known */
 };
 
-static bool next_of_device(void *ctx, u64 *begin, u64 *end)
+static void add_device(struct known *k, const struct hb_device *d, bool only)
 {
-	struct known *k = ctx;
-
-	if (k->at == k->only->n_ops)
-		return false;
-	*begin = k->only->op[k->at].begin;
-	*end = k->only->op[k->at++].end;
-	return true;
-}
-
-static bool next_of_all(void *ctx, u64 *begin, u64 *end)
-{
-	struct known *k = ctx;
-
-	if (k->at == k->active.n)
-		return false;
-	*begin = k->active.v[k->at].begin;
-	*end = k->active.v[k->at++].end;
-	return true;
-}
-
-static void add_device(struct known *k, const struct hb_device *d)
-{
-	if (!k->only)
+	if (!only)
 		hb_device__active(d, &k->active);
 	for (size_t i = 0; i < d->not_known->n; i++)
 		hb_ivs__add(&k->not_known, d->not_known->v[i].begin, d->not_known->v[i].end);
@@ -86,27 +63,39 @@ static void add_device(struct known *k, const struct hb_device *d)
 	k->to = d->end > k->to ? d->end : k->to;
 }
 
+/* One device's operations are told as they are, those of several as the times when one of them was busy. */
+static struct hb_busy_source source_of(struct known *k, const struct hb_device *only)
+{
+	struct hb_busy_source s = {.not_known = &k->not_known};
+
+	_Static_assert(!offsetof(struct hb_device_op, begin) && offsetof(struct hb_device_op, end) == 8, "");
+	_Static_assert(!offsetof(struct hb_iv, begin) && offsetof(struct hb_iv, end) == 8, "");
+	hb_ivs__add(&k->not_known, 0, k->from);
+	hb_ivs__add(&k->not_known, k->to, UINT64_MAX);
+	hb_ivs__join(&k->not_known);
+	hb_ivs__join(&k->active);
+	s.busy = only ? (const void *)only->op : (const void *)k->active.v;
+	s.stride = (only ? sizeof(*only->op) : sizeof(*k->active.v)) / sizeof(u64);
+	s.n = only ? only->n_ops : k->active.n;
+	return s;
+}
+
 /* A process with several devices is busy while one of them is. */
 static int use_devices(struct hb_host *h, const struct hb_devices *d)
 {
-	u32 n = hb_devices__count(d);
+	u32 n = hb_devices__count(d), first, end;
 	int err = 0;
 
-	for (u32 i = 0; i < n && !err;) {
-		u32 pid = hb_devices__at(d, i)->pid;
+	for (first = 0; first < n && !err; first = end) {
+		u32 pid = hb_devices__at(d, first)->pid;
+		struct hb_busy_source s;
 		struct known k = {.from = 0};
-		struct hb_busy_source s = {.next = next_of_all, .ctx = &k, .not_known = &k.not_known};
 
-		if (i + 1 == n || hb_devices__at(d, i + 1)->pid != pid) {
-			k.only = hb_devices__at(d, i);
-			s.next = next_of_device;
-		}
-		for (; i < n && hb_devices__at(d, i)->pid == pid; i++)
-			add_device(&k, hb_devices__at(d, i));
-		hb_ivs__join(&k.active);
-		hb_ivs__join(&k.not_known);
-		s.from = k.from;
-		s.to = k.to;
+		for (end = first; end < n && hb_devices__at(d, end)->pid == pid;)
+			end++;
+		for (u32 i = first; i < end; i++)
+			add_device(&k, hb_devices__at(d, i), end - first == 1);
+		s = source_of(&k, end - first == 1 ? hb_devices__at(d, first) : NULL);
 		err = k.active.oom || k.not_known.oom ? -ENOMEM : hb_busy__exact(h->busy, pid, &s);
 		hb_ivs__free(&k.active);
 		hb_ivs__free(&k.not_known);
