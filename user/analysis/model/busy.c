@@ -212,11 +212,11 @@ u32 hb_busy__at(const struct hb_busy *b, u32 pid, u64 t)
 struct hb_busy_sum hb_busy__sum(const struct hb_busy *b, u32 pid)
 {
 	const struct hb_busy_row *r = row_of(b, pid);
-	u64 ns[8] = {0}, all = 0; /* by what it was */
+	u64 ns[HB_BUSY_WHATS] = {0}, all = 0; /* by what it was */
 
 	for (u32 i = 0; r && i < r->n; i++)
 		ns[r->span[i].what] += hb_busy_span__end(&r->span[i]) - r->span[i].begin;
-	for (u32 i = 0; i < 8; i++)
+	for (u32 i = 0; i < HB_BUSY_WHATS; i++)
 		all += ns[i];
 	return (struct hb_busy_sum){.busy = ns[HB_BUSY_BUSY],
 				    .idle = ns[HB_BUSY_IDLE],

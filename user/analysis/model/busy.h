@@ -27,6 +27,7 @@ struct hb_busy_span {
 	u64 begin : 61;
 	u64 what : 3; /* see the two below */
 };
+enum { HB_BUSY_WHATS = 8 };
 static inline enum hb_busy_state hb_busy_span__state(const struct hb_busy_span *s)
 {
 	return s->what <= HB_BUSY_IDLE ? s->what : HB_BUSY_UNKNOWN;

@@ -10,6 +10,7 @@ struct numbers { /* of one thread */
 };
 
 struct hb_byop {
+	const struct hb_timeline *tl;
 	struct numbers *thread;
 	u32 n;
 };
@@ -68,6 +69,7 @@ struct hb_byop *hb_byop__new(const struct hb_timeline *tl)
 	int err = b ? 0 : -ENOMEM;
 
 	if (b) {
+		b->tl = tl;
 		b->n = hb_timeline__threads(tl);
 		b->thread = calloc((size_t)b->n + 1, sizeof(*b->thread));
 		err = b->thread ? 0 : -ENOMEM;
@@ -94,20 +96,20 @@ void hb_byop__free(struct hb_byop *b)
 	free(b);
 }
 
-const u32 *hb_byop__calls(const struct hb_byop *b, u32 thread, enum hb_op op, u32 *n)
+static const u32 *of_kind(const struct numbers *x, enum hb_op op, u32 *n)
 {
-	const struct numbers *x = &b->thread[thread];
-
 	*n = x->first[op + 1] - x->first[op];
 	return x->v ? x->v + x->first[op] : NULL;
 }
 
-struct hb_byop_two hb_byop__two(const struct hb_byop *b, u32 thread, enum hb_op op, enum hb_op or_op)
+struct hb_byop_calls hb_byop__calls(const struct hb_byop *b, u32 thread, enum hb_op op, enum hb_op or_op)
 {
-	struct hb_byop_two x = {.n_b = 0};
+	struct hb_byop_calls x = {.n_b = 0};
+	u32 n;
 
-	x.a = hb_byop__calls(b, thread, op, &x.n_a);
+	x.call = hb_timeline__calls(b->tl, thread, &n);
+	x.a = of_kind(&b->thread[thread], op, &x.n_a);
 	if (or_op != op)
-		x.b = hb_byop__calls(b, thread, or_op, &x.n_b);
+		x.b = of_kind(&b->thread[thread], or_op, &x.n_b);
 	return x;
 }

@@ -13,25 +13,32 @@ struct hb_byop;
 /* NULL: out of memory. */
 struct hb_byop *hb_byop__new(const struct hb_timeline *tl);
 void hb_byop__free(struct hb_byop *b); /* NULL is fine */
-/* Numbers of a thread's calls of this kind (no launches: they are not kept), ascending. */
-const u32 *hb_byop__calls(const struct hb_byop *b, u32 thread, enum hb_op op, u32 *n);
 
-/* Those of two kinds, in order: HB_NONE at the end. */
-struct hb_byop_two {
-	const u32 *a, *b;
+struct hb_byop_calls {		       /* not yet gone through */
+	const struct hb_tl_call *call; /* all calls of the thread */
+	const u32 *a, *b;	       /* numbers of those of one kind, of the other */
 	u32 n_a, n_b;
 };
-struct hb_byop_two hb_byop__two(const struct hb_byop *b, u32 thread, enum hb_op op, enum hb_op or_op);
-static inline u32 hb_byop__next(struct hb_byop_two *x)
+/* A thread's calls of one of two kinds (which may be the same; no launches: they are not kept). */
+struct hb_byop_calls hb_byop__calls(const struct hb_byop *b, u32 thread, enum hb_op op, enum hb_op or_op);
+
+/* They lie far apart in memory: one that will be looked at soon is fetched meanwhile, with the next call. */
+enum { HB_BYOP_AHEAD = 8 };
+static inline u32 hb_byop__take(const struct hb_byop_calls *x, const u32 **v, u32 *n)
 {
-	if (x->n_a && (!x->n_b || *x->a < *x->b)) {
-		x->n_a--;
-		return *x->a++;
+	if (*n > HB_BYOP_AHEAD) {
+		__builtin_prefetch(&x->call[(*v)[HB_BYOP_AHEAD]]);
+		__builtin_prefetch(&x->call[(*v)[HB_BYOP_AHEAD]] + 1);
 	}
-	if (!x->n_b)
-		return HB_NONE;
-	x->n_b--;
-	return *x->b++;
+	--*n;
+	return *(*v)++;
+}
+/* The number of the next one, in order; HB_NONE at the end. */
+static inline u32 hb_byop__next(struct hb_byop_calls *x)
+{
+	if (x->n_a && (!x->n_b || *x->a < *x->b))
+		return hb_byop__take(x, &x->a, &x->n_a);
+	return x->n_b ? hb_byop__take(x, &x->b, &x->n_b) : HB_NONE;
 }
 
 #endif

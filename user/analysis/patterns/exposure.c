@@ -46,24 +46,36 @@ int hb_sets__all_likely(const struct hb_sets *s, struct hb_ivs *out)
 	return out->oom ? -ENOMEM : 0;
 }
 
-/* What is known of a process's device, as sets. */
+/* Where a span belongs; NULL: the device was busy. */
+static struct hb_ivs *set_for(struct hb_sets *s, const struct hb_busy_span *b)
+{
+	switch (hb_busy_span__state(b)) {
+	case HB_BUSY_IDLE:
+		return &s->sure;
+	case HB_BUSY_UNKNOWN:
+		return hb_busy_span__likely(b) == HB_BUSY_IDLE ? &s->likely : &s->maybe;
+	default:
+		return NULL;
+	}
+}
+
+/* What is known of a process's device, as sets. Spans come by the million: a table says where they belong. */
 static void idle_of(const struct hb_scene *s, u32 pid, struct hb_sets *out)
 {
+	struct hb_ivs *set[HB_BUSY_WHATS];
 	u32 n;
 	const struct hb_busy_span *b = hb_busy__spans(s->busy, pid, &n);
 
+	for (u32 i = 0; i < HB_BUSY_WHATS; i++) {
+		const struct hb_busy_span x = {.what = i};
+
+		set[i] = set_for(out, &x);
+	}
 	if (n)
 		hb_ivs__reserve(&out->sure, n / 2 + 1); /* neighbours differ */
-	for (u32 i = 0; i < n; i++) {
-		enum hb_busy_state is = hb_busy_span__state(&b[i]);
-
-		if (is == HB_BUSY_IDLE)
-			hb_ivs__append(&out->sure, b[i].begin, hb_busy_span__end(&b[i]));
-		else if (is == HB_BUSY_UNKNOWN)
-			hb_ivs__append(hb_busy_span__likely(&b[i]) == HB_BUSY_IDLE ? &out->likely
-										   : &out->maybe,
-				       b[i].begin, hb_busy_span__end(&b[i]));
-	}
+	for (u32 i = 0; i < n; i++)
+		if (set[b[i].what])
+			hb_ivs__append(set[b[i].what], b[i].begin, hb_busy_span__end(&b[i]));
 	hb_ivs__fit(&out->sure);
 }
 

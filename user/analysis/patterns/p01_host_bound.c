@@ -41,10 +41,11 @@ static void host_parts(const struct hb_scene *s, const struct hb_device *v, u64 
 	for (u32 i = 0; i < v->n_gaps; i++) {
 		const struct hb_gap *g = &v->gap[i];
 		const struct hb_device_op *o = op_after(v, g);
-		u32 t = o ? thread_of(s, hb_devices__launch_of(s->dev, o)) : HB_NONE;
+		u32 t;
 
 		if (g->size != HB_GAP_MACRO || g->cause != HB_GAP_HOST)
 			continue;
+		t = o ? thread_of(s, hb_devices__launch_of(s->dev, o)) : HB_NONE;
 		*ns += g->host_end - g->begin;
 		if (t != HB_NONE)
 			*running += hb_timeline__use(s->tl, t, g->begin, g->host_end).running;

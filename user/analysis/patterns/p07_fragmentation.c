@@ -37,12 +37,12 @@ static int each(struct hb_look *l, u32 t, u64 *retries, u64 *bytes, struct hb_dr
 {
 	u32 n;
 	const struct hb_tl_call *c = hb_timeline__calls(l->s->tl, t, &n);
-	u32 n_of, from = 0;
-	const u32 *of = hb_byop__calls(l->s->byop, t, HB_OP_ALLOC, &n_of);
+	struct hb_byop_calls of = hb_byop__calls(l->s->byop, t, HB_OP_ALLOC, HB_OP_ALLOC);
+	u32 from = 0;
 	int err = 0;
 
-	for (u32 j = 0; j < n_of && !err; j++) {
-		u32 i = of[j], k = i >= from && result(&c[i], true) ? retry_of(l, c, n, i) : HB_NONE;
+	for (u32 i; !err && (i = hb_byop__next(&of)) != HB_NONE;) {
+		u32 k = i >= from && result(&c[i], true) ? retry_of(l, c, n, i) : HB_NONE;
 		struct hb_case x = {.thread = t, .begin = c[i].at.begin, .stack = c[i].at.stack};
 
 		if (k == HB_NONE)

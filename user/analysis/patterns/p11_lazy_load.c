@@ -77,14 +77,11 @@ static int each(const struct hb_look *l, u32 pid, struct sums *sum, struct hb_dr
 
 	for (u32 t = hb_timeline__of_pid(l->s->tl, pid, HB_NONE); t != HB_NONE && !err;
 	     t = hb_timeline__of_pid(l->s->tl, pid, t)) {
-		u32 n;
-		const struct hb_tl_call *c = hb_timeline__calls(l->s->tl, t, &n);
-		const u32 *of = hb_byop__calls(l->s->byop, t, HB_OP_OTHER, &n);
+		struct hb_byop_calls of = hb_byop__calls(l->s->byop, t, HB_OP_OTHER, HB_OP_OTHER);
 
-		for (u32 i = 0; i < n && !err; i++) {
-			if (loads(l->s, &c[of[i]], least))
-				err = one(l, pid, t, &c[of[i]], sum, d);
-		}
+		for (u32 i; !err && (i = hb_byop__next(&of)) != HB_NONE;)
+			if (loads(l->s, &of.call[i], least))
+				err = one(l, pid, t, &of.call[i], sum, d);
 	}
 	return err;
 }

@@ -19,8 +19,7 @@ static int look_at(struct hb_look *l, const struct hb_series *p)
 	const struct hb_tl_call *c = hb_timeline__calls(l->s->tl, p->dispatch, &n);
 	const struct hb_sets *idle = hb_scene__exposed(l->s, p->dispatch);
 	u64 copies = 0, bytes = 0;
-	const u32 *of;
-	u32 n_of;
+	struct hb_byop_calls of;
 	struct hb_draft *d;
 	char who[64], size[32];
 	int err = 0;
@@ -40,9 +39,8 @@ static int look_at(struct hb_look *l, const struct hb_series *p)
 	if (!d)
 		return -ENOMEM;
 	hb_draft__pid(d, p->pid);
-	of = hb_byop__calls(l->s->byop, p->dispatch, HB_OP_COPY, &n_of);
-	for (u32 k = 0; k < n_of && !err; k++) {
-		u32 i = of[k];
+	of = hb_byop__calls(l->s->byop, p->dispatch, HB_OP_COPY, HB_OP_COPY);
+	for (u32 i; !err && (i = hb_byop__next(&of)) != HB_NONE;) {
 		/* What a copy costs the host: from its begin to the next call. */
 		struct hb_case x = {.begin = c[i].at.begin,
 				    .end = i + 1 < n ? c[i + 1].at.begin : c[i].at.end,

@@ -30,9 +30,8 @@ int hb_steady__each(const struct hb_scene *s, u32 pid, const struct hb_steady_ru
 
 	for (u32 t = hb_timeline__of_pid(s->tl, pid, HB_NONE); t != HB_NONE && !err;
 	     t = hb_timeline__of_pid(s->tl, pid, t)) {
-		u32 n;
-		const struct hb_tl_call *c = hb_timeline__calls(s->tl, t, &n);
-		struct hb_byop_two of = hb_byop__two(s->byop, t, r->op, r->or_op);
+		struct hb_byop_calls of = hb_byop__calls(s->byop, t, r->op, r->or_op);
+		const struct hb_tl_call *c = of.call;
 
 		for (u32 i; !err && (i = hb_byop__next(&of)) != HB_NONE;) {
 			if (c[i].at.begin < from || c[i].at.end - c[i].at.begin < r->least ||

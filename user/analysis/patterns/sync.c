@@ -63,7 +63,7 @@ struct search {
 	const struct hb_series *p;
 	const struct hb_tl_call *c;
 	const struct hb_sync_rule *r;
-	struct hb_byop_two of; /* calls that may be one, after number i */
+	struct hb_byop_calls of; /* calls that may be one, after number i */
 	u32 i;
 	u32 taken; /* by a copy before, in the same step */
 	struct hb_named whole;
@@ -100,6 +100,7 @@ static void one_call(struct search *x, u32 i, u32 end)
 		return;
 	whole = hb_scene__called(x->s, &c[at], of_device, &x->whole);
 	x->out->v[x->out->n++] = (struct hb_sync){.call = &c[at],
+						  .from = c[at].at.end,
 						  .site = (u64)c[at].probe << 32 | c[at].at.stack,
 						  .next = next,
 						  .whole = whole,
@@ -124,8 +125,11 @@ int hb_syncs__find(const struct hb_scene *s, const struct hb_series *p, const st
 		   struct hb_syncs *out)
 {
 	enum hb_op other = r->want == HB_SYNC_PLAIN ? HB_OP_SYNC : HB_OP_COPY;
-	struct search x = {
-	    .s = s, .p = p, .r = r, .out = out, .of = hb_byop__two(s->byop, p->dispatch, HB_OP_COPY, other)};
+	struct search x = {.s = s,
+			   .p = p,
+			   .r = r,
+			   .out = out,
+			   .of = hb_byop__calls(s->byop, p->dispatch, HB_OP_COPY, other)};
 	u32 n;
 
 	x.c = hb_timeline__calls(s->tl, p->dispatch, &n);
@@ -166,8 +170,7 @@ static int cheapest(const struct hb_scene *s, const struct hb_series *p, const s
 	}
 	for (u32 i = 0; number && i < v->n; i++)
 		if (hb_map__get(number, v->v[i].site, &at))
-			of[at - 1].sum +=
-			    hb_scene__likely(s, p->dispatch, v->v[i].call->at.end, v->v[i].next);
+			of[at - 1].sum += hb_scene__likely(s, p->dispatch, v->v[i].from, v->v[i].next);
 	for (u32 i = 1; i < n; i++)
 		best = of[i].sum < of[best].sum ? i : best;
 	*site = n ? of[best].site : 0;
@@ -207,7 +210,7 @@ int hb_syncs__add(struct hb_draft *d, const struct hb_series *p, const struct hb
 
 	hb_draft__pid(d, p->pid);
 	for (u32 i = 0; i < v->n && !err; i++) {
-		struct hb_case c = {.begin = v->v[i].call->at.end,
+		struct hb_case c = {.begin = v->v[i].from,
 				    .end = v->v[i].next,
 				    .thread = p->dispatch,
 				    .stack = v->v[i].call->at.stack};

@@ -17,6 +17,7 @@ struct hb_sync_rule {
 
 struct hb_sync {
 	const struct hb_tl_call *call; /* that blocked */
+	u64 from;		       /* its end */
 	u64 site;		       /* which function, with which stack */
 	u64 next;		       /* begin of the next work in the same step */
 	bool whole;		       /* waited for all of the device */
