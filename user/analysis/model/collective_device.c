@@ -59,15 +59,15 @@ static bool leaves_together(const char *kernel)
 }
 
 /* What is told of a kernel beside its name; *rank: which group it is of. */
-static void describe(const struct hb_timeline *tl, const struct hb_launch *l, struct hb_coll_item *x,
-		     struct hb_coll_rank *rank, u32 *world)
+static void describe(const struct hb_timeline *tl, const struct hb_launch *l, bool alone,
+		     struct hb_coll_item *x, struct hb_coll_rank *rank, u32 *world)
 {
 	u32 thread = launcher(tl, l);
 	const char *said = thread == HB_NONE ? NULL : said_by_operator(tl, thread, l->begin);
 	const struct hb_tl_call *c = thread == HB_NONE ? NULL : call_around(tl, thread, l->begin);
 	struct hb_roof_collective o;
 
-	if (said && l->ops == 1 && hb_roof__collective(said, &o)) {
+	if (said && alone && hb_roof__collective(said, &o)) {
 		bool uneven = strstr(o.name, "all_to_all") || strstr(o.name, "alltoall");
 
 		x->elements = uneven ? 0 : (u64)o.in;
@@ -78,7 +78,7 @@ static void describe(const struct hb_timeline *tl, const struct hb_launch *l, st
 		*world = o.ranks;
 		if (*o.group)
 			rank->comm = hb_hash_bytes(o.group, strlen(o.group)) | 1;
-	} else if (c && l->ops == 1) {
+	} else if (c && alone) {
 		x->elements = c->bytes;
 		x->kind = c->kind;
 	}
@@ -95,7 +95,7 @@ static int take(struct hb_collectives *c, const struct hb_timeline *tl, const st
 	u32 world = 0;
 
 	x.even = leaves_together(hb_window__string(hb_timeline__window(tl), o->name));
-	describe(tl, hb_devices__launch_of(d, o), &x, &rank, &world);
+	describe(tl, hb_devices__launch_of(d, o), !o->shared, &x, &rank, &world);
 	if (!rank.comm)
 		rank.comm = (u64)(o->stream + 1) << 1;
 	l = hb_coll_line(c, &rank, HB_COLL_DEVICE);

@@ -104,12 +104,11 @@ static int on_call(struct hb_devices *d, const struct hb_record *r)
 	*l = (struct hb_launch){.begin = r->begin,
 				.end = r->ts,
 				.correlation = a->correlation,
-				.pid = r->task->pid,
-				.probe = a->probe,
 				.stack = a->stack,
 				.task = r->task_idx,
 				.timed = a->dur || (a->flags & HB_AFLAG_TIMED),
-				.inner = inner};
+				.inner = inner,
+				.graph = a->probe < d->n_probes && (d->probe_is[a->probe] & IS_GRAPH)};
 	return hb_numbers__add(d, n, d->n_launches - 1);
 }
 
@@ -179,8 +178,8 @@ static struct hb_device_op op_of(const struct hb_record *rec, const struct hb_re
 	    .size = r->kind == HB_DEVKIND_KERNEL ? times((u64)r->gx * r->gy, r->gz) : r->bytes,
 	    .name = r->name,
 	    .stream = stream,
-	    .threads = threads < 4095 ? (u32)threads : 4095,
-	    .kind = r->kind & 7,
+	    .threads = threads < 2047 ? (u32)threads : 2047,
+	    .kind = r->kind & 3,
 	    .work = r->kind == HB_DEVKIND_MEMCPY ? HB_WORK_MEMCPY : HB_WORK_COMPUTE,
 	    .copy = r->copy < 16 ? r->copy : HB_COPY_UNKNOWN,
 	    .src = r->srcmem < 16 ? r->srcmem : HB_MEMKIND_UNKNOWN,
@@ -213,6 +212,8 @@ static int on_operation(struct hb_devices *d, const struct hb_record *r, const s
 	if (!o || stream_of(v, x, &stream))
 		return -ENOMEM;
 	*o = op_of(r, x, stream);
+	v->unsorted |= o->begin < v->last_begin;
+	v->last_begin = o->begin;
 	if (x->kind == HB_DEVKIND_KERNEL) {
 		struct name *k = hb_devices__name(d, x->name);
 
@@ -278,72 +279,6 @@ static void leave_out(struct hb_devices *d, struct dev *v)
 	v->n_ops = kept;
 }
 
-/* Puts v[order[i].item] at i, for all i, in place: along each cycle of the permutation. */
-static void permute(struct hb_device_op *v, struct hb_order *order, u32 n)
-{
-	for (u32 i = 0; i < n; i++) {
-		struct hb_device_op first = v[i];
-		u32 at = i;
-
-		while (order[at].item != i) {
-			u32 from = order[at].item;
-
-			v[at] = v[from];
-			order[at].item = at;
-			at = from;
-		}
-		v[at] = first;
-		order[at].item = at;
-	}
-}
-
-static int sort(struct hb_devices *d, struct dev *v)
-{
-	bool sorted = true;
-
-	for (u32 i = 1; i < v->n_ops; i++)
-		sorted &= v->ops[i - 1].begin <= v->ops[i].begin;
-	if (sorted)
-		return 0;
-	for (u32 i = 0; i < v->n_ops; i++)
-		d->order[i] = (struct hb_order){.key = v->ops[i].begin, .item = i};
-	if (hb_order__sort(d->order, v->n_ops))
-		return -ENOMEM;
-	permute(v->ops, d->order, v->n_ops);
-	return 0;
-}
-
-static void count(struct hb_devices *d, struct dev *v)
-{
-	v->first_unlinked = v->n_ops;
-	for (u32 i = 0; i < v->pub.n_ops; i++) {
-		struct hb_device_op *o = &v->ops[i];
-		struct hb_launch *l = launch_of(d, o);
-
-		expect_launch(d, v, i);
-		v->pub.kernels += o->kind == HB_DEVKIND_KERNEL;
-		v->pub.memcpys += o->kind == HB_DEVKIND_MEMCPY;
-		v->pub.memsets += o->kind == HB_DEVKIND_MEMSET;
-		v->pub.kernels_10us += o->kind == HB_DEVKIND_KERNEL && o->end - o->begin < 10000;
-		v->n_copies += o->work == HB_WORK_MEMCPY;
-		v->streams[o->stream].ops++;
-		if (!l) {
-			v->first_unlinked = i < v->first_unlinked ? i : v->first_unlinked;
-			continue;
-		}
-		v->pub.linked++;
-		o->graph = l->probe < d->n_probes && (d->probe_is[l->probe] & IS_GRAPH);
-		o->asked = l->begin;
-		o->early = o->begin < l->begin;
-		v->pub.early += o->early;
-		if (!l->ops || o->begin < ((struct dev *)d->devs.row[l->device])->pub.op[l->first].begin) {
-			l->device = v->pub.index;
-			l->first = i;
-		}
-		l->ops++;
-	}
-}
-
 /* Devices in order of process and number. */
 static int cmp_devs(const void *a, const void *b)
 {
@@ -365,11 +300,10 @@ static void publish(struct dev *v)
 	v->pub.not_known = &v->not_known;
 }
 
-/* What all devices need before one can be looked at. */
-static int prepare(struct hb_devices *d)
+/* All operations get their calls, and come into their order. */
+static int join(struct hb_devices *d)
 {
-	u32 largest = 0;
-	int rc;
+	int rc = 0;
 
 	for (u32 i = 0; i < d->devs.n; i++) {
 		struct dev *v = d->devs.row[i];
@@ -381,38 +315,54 @@ static int prepare(struct hb_devices *d)
 		free(v->pending);
 		v->pending = NULL;
 		v->cap_pending = 0;
-		largest = v->n_ops > largest ? v->n_ops : largest;
+		d->largest = v->n_ops > d->largest ? v->n_ops : d->largest;
 	}
 	hb_rows__free(&d->by_pid, hb_numbers__drop);
 	free(d->task);
+	free(d->same);
 	d->task = NULL;
+	d->same = NULL;
 	hb_rows__sort(&d->devs, cmp_devs);
-	d->order = malloc(((size_t)largest + 1) * sizeof(*d->order));
-	d->values = malloc(((size_t)largest + 1) * sizeof(*d->values));
-	rc = d->order && d->values ? hb_devices__by_name(d) : -ENOMEM;
 	for (u32 i = 0; !rc && i < d->devs.n; i++) {
 		struct dev *v = d->devs.row[i];
 
-		rc = sort(d, v);
+		rc = hb_devices__sort(d, v);
 		v->pub.index = i;
 		v->pub.op = v->ops;
 		v->pub.n_ops = v->n_ops;
 	}
-	for (u32 i = 0; !rc && i < d->devs.n; i++)
-		count(d, d->devs.row[i]);
 	return rc;
+}
+
+/* What all devices need before the time of one can be looked at: a call may have launched on several. */
+static int link_all(struct hb_devices *d)
+{
+	size_t kernels = 0, pairs = 2 * (size_t)d->largest;
+
+	for (u32 i = 0; i < d->names.n; i++)
+		kernels += ((struct name *)d->names.row[i])->n;
+	d->values = malloc(((kernels > pairs ? kernels : pairs) + 1) * sizeof(*d->values));
+	d->first = calloc((size_t)d->n_launches + 1, sizeof(*d->first));
+	if (!d->values || !d->first)
+		return -ENOMEM;
+	hb_devices__begin_names(d);
+	for (u32 i = 0; i < d->devs.n; i++)
+		hb_devices__link(d, d->devs.row[i]);
+	hb_devices__end_names(d);
+	free(d->first);
+	d->first = NULL;
+	return 0;
 }
 
 int hb_devices__finish(struct hb_devices *d, struct hb_error *e)
 {
-	int rc = prepare(d);
+	int rc = join(d);
 
+	rc = rc ? rc : link_all(d);
 	for (u32 i = 0; !rc && i < d->devs.n; i++) {
 		struct dev *v = d->devs.row[i];
 
-		rc = hb_devices__queue(d, v);
-		rc = rc ? rc : hb_devices__time(d, v);
-		rc = rc ? rc : hb_devices__copies(d, v);
+		rc = hb_devices__time(d, v);
 		publish(v);
 	}
 	free(d->order);
@@ -421,6 +371,13 @@ int hb_devices__finish(struct hb_devices *d, struct hb_error *e)
 	d->values = NULL;
 	d->finished = !rc;
 	return rc ? hb_error__nomem(e, "the timelines of the devices") : 0;
+}
+
+struct hb_order *hb_devices__room(struct hb_devices *d)
+{
+	if (!d->order)
+		d->order = malloc(((size_t)d->largest + 1) * sizeof(*d->order));
+	return d->order;
 }
 
 /* ---- life ---- */
@@ -475,6 +432,8 @@ void hb_devices__free(struct hb_devices *d)
 	free(d->task);
 	free(d->probe_is);
 	free(d->by_id);
+	free(d->same);
+	free(d->first);
 	free(d->order);
 	free(d->values);
 	free(d->launch);

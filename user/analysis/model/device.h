@@ -46,32 +46,28 @@ struct hb_device_op {
 	u32 name;	  /* string */
 	u32 launch;	  /* index of hb_devices__launches() + 1; 0: none seen */
 	u32 stream;	  /* index of the device's streams */
-	u32 threads : 12; /* of a kernel's block; 0 not known */
-	u32 kind : 3;	  /* enum hb_devkind: kernel, memcpy, memset */
+	u32 threads : 11; /* of a kernel's block; 0 not known */
+	u32 kind : 2;	  /* enum hb_devkind: kernel, memcpy, memset */
 	u32 work : 2;	  /* enum hb_work */
 	u32 copy : 4;	  /* enum hb_copy */
 	u32 src : 4;	  /* enum hb_memkind; of a memset the memory that is set */
 	u32 dst : 4;
+	u32 first : 1;	/* of those that its call started the first to begin */
 	u32 shared : 1; /* its call started others too */
 	u32 graph : 1;	/* its call is one of the class for graphs */
 	u32 early : 1;	/* it began before its call */
+	u32 empty : 1;	/* nothing was launched and not begun on its device when its call began */
 };
 
 struct hb_launch {	/* an accelerator call with a correlation number */
 	u64 begin, end; /* equal when only its entry was seen: see timed */
 	u64 correlation;
-	u32 pid;
-	u32 probe;  /* row of the window's probe table */
-	u32 stack;  /* for hb_window__stack(); 0 none */
-	u32 ops;    /* operations it started */
-	u32 first;  /* first of them to begin: index of its device's ops; meaningless without ops */
-	u32 queue;  /* of that device: operations launched and not begun when this call began */
-	u32 device; /* index of the device of `first` */
-	u32 same;   /* inside: chain of launches with the same number */
-	u16 task;   /* index of the window's tasks */
-	bool timed;
-	bool inner;    /* made inside a runtime call */
-	bool repeated; /* its number occurs more than once */
+	u32 stack; /* for hb_window__stack(); 0 none */
+	u16 task;  /* index of the window's tasks */
+	u16 timed : 1;
+	u16 inner : 1;	  /* made inside a runtime call */
+	u16 graph : 1;	  /* of the class for graphs */
+	u16 repeated : 1; /* its number occurs more than once */
 };
 
 /* ---- gaps ---- */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Which call launched an operation: the one of the same process with its correlation number. */
+/* Which call launched an operation: the one of the same process with its correlation number. And what the
+ * operation has of it. */
 #include "analysis/model/device_private.h"
 
 #include <errno.h>
@@ -45,16 +46,39 @@ static u32 last_with(const struct numbers *n, u64 correlation)
 	return n->sparse && hb_map__get(n->sparse, correlation, &value) ? (u32)value : 0;
 }
 
+/* Launches with one number are a chain. Few windows have such. */
+static int chain(struct hb_devices *d, u32 i, u32 before)
+{
+	u32 *p;
+
+	if (i >= d->n_same) {
+		p = realloc(d->same, d->cap_launches * sizeof(*p));
+		if (!p)
+			return -ENOMEM;
+		memset(p + d->n_same, 0, (d->cap_launches - d->n_same) * sizeof(*p));
+		d->same = p;
+		d->n_same = d->cap_launches;
+	}
+	d->same[i] = before;
+	d->launch[i].repeated = d->launch[before - 1].repeated = d->repeats = true;
+	return 0;
+}
+
+static u32 before(const struct hb_devices *d, u32 i)
+{
+	return i < d->n_same ? d->same[i] : 0;
+}
+
 int hb_numbers__add(struct hb_devices *d, struct numbers *n, u32 i)
 {
-	struct hb_launch *l = &d->launch[i];
-	u32 *p;
+	const struct hb_launch *l = &d->launch[i];
+	u32 *p, last;
 
 	if (!n->calls++)
 		n->base = l->correlation > AT_FIRST ? l->correlation - AT_FIRST : 0;
-	l->same = last_with(n, l->correlation);
-	if (l->same)
-		l->repeated = d->launch[l->same - 1].repeated = d->repeats = true;
+	last = last_with(n, l->correlation);
+	if (last && chain(d, i, last))
+		return -ENOMEM;
 	p = place(n, l->correlation, true);
 	if (p) {
 		*p = i + 1;
@@ -87,7 +111,7 @@ u32 hb_numbers__find(const struct hb_devices *d, const struct numbers *n, u64 co
 
 	if (!d->repeats) /* as a rule: no other call has its number; if one comes, join() looks again */
 		return first;
-	for (u32 i = 0; at && i < SAME_MAX; at = d->launch[at - 1].same, i++) {
+	for (u32 i = 0; at && i < SAME_MAX; at = before(d, at - 1), i++) {
 		const struct hb_launch *l = &d->launch[at - 1];
 
 		if (l->begin <= begin && (!best || better(l, &d->launch[best - 1])))
@@ -110,4 +134,107 @@ void hb_devices__join(struct hb_devices *d, struct dev *v)
 		if (l && l->repeated)
 			o->launch = hb_numbers__find(d, v->numbers, l->correlation, o->begin);
 	}
+}
+
+/* ---- in the order of time ---- */
+
+/* Puts v[order[i].item] at i, for all i, in place: along each cycle of the permutation. */
+static void permute(struct hb_device_op *v, struct hb_order *order, u32 n)
+{
+	for (u32 i = 0; i < n; i++) {
+		struct hb_device_op first = v[i];
+		u32 at = i;
+
+		while (order[at].item != i) {
+			u32 from = order[at].item;
+
+			v[at] = v[from];
+			order[at].item = at;
+			at = from;
+		}
+		v[at] = first;
+		order[at].item = at;
+	}
+}
+
+int hb_devices__sort(struct hb_devices *d, struct dev *v)
+{
+	struct hb_order *order = v->unsorted ? hb_devices__room(d) : NULL;
+
+	if (!v->unsorted)
+		return 0;
+	if (!order)
+		return -ENOMEM;
+	for (u32 i = 0; i < v->n_ops; i++)
+		order[i] = (struct hb_order){.key = v->ops[i].begin, .item = i};
+	if (hb_order__sort(order, v->n_ops))
+		return -ENOMEM;
+	permute(v->ops, order, v->n_ops);
+	return 0;
+}
+
+/* Is it the first that its call launched? Another one may have been on another device. */
+static void mark_first(struct hb_devices *d, struct dev *v, u32 i)
+{
+	struct place *p = &d->first[v->ops[i].launch - 1];
+	struct hb_device_op *o = &v->ops[i], *other;
+
+	if (p->op) {
+		other = &((struct dev *)d->devs.row[p->device])->ops[p->op - 1];
+		other->shared = o->shared = true;
+		if (other->begin <= o->begin)
+			return;
+		other->first = false;
+	}
+	*p = (struct place){.device = v->pub.index, .op = i + 1};
+	o->first = true;
+}
+
+static void link_kernel(struct hb_devices *d, struct dev *v, struct hb_device_op *o)
+{
+	struct name *k = d->names.row[o->name];
+	u64 dur = o->end - o->begin;
+
+	k->dur[k->pub.dur.count++] = dur;
+	k->pub.blocks = o->size > k->pub.blocks ? o->size : k->pub.blocks;
+	o->name = k->pub.name; /* was the row */
+	v->pub.kernels_10us += dur < 10000;
+}
+
+void hb_devices__link(struct hb_devices *d, struct dev *v)
+{
+	u64 of_kind[4] = {0}, of_work[4] = {0}, last = 0;
+
+	v->first_unlinked = v->n_ops;
+	v->launched_in_order = true;
+	for (u32 i = 0; i < v->n_ops; i++) {
+		struct hb_device_op *o = &v->ops[i];
+		const struct hb_launch *l = launch_of(d, o);
+
+		expect_launch(d, v, i);
+		of_kind[o->kind]++;
+		of_work[o->work]++;
+		v->streams[o->stream].ops++;
+		if (o->kind == HB_DEVKIND_KERNEL)
+			link_kernel(d, v, o);
+		if (!l) {
+			v->first_unlinked = i < v->first_unlinked ? i : v->first_unlinked;
+			continue;
+		}
+		v->pub.linked++;
+		o->graph = l->graph;
+		o->asked = l->begin;
+		o->early = o->begin < l->begin;
+		mark_first(d, v, i);
+		if (o->early) {
+			v->pub.early++;
+			continue;
+		}
+		v->launched_in_order &= o->asked >= last;
+		last = o->asked;
+	}
+	v->pub.kernels = of_kind[HB_DEVKIND_KERNEL];
+	v->pub.memcpys = of_kind[HB_DEVKIND_MEMCPY];
+	v->pub.memsets = of_kind[HB_DEVKIND_MEMSET];
+	v->n_copies = (u32)of_work[HB_WORK_MEMCPY];
 }

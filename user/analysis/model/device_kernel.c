@@ -108,56 +108,37 @@ static int cmp_kernels(const void *a, const void *b)
 	return x->name < y->name ? -1 : x->name > y->name;
 }
 
-static void gather(struct hb_devices *d, struct dev *v)
+void hb_devices__begin_names(struct hb_devices *d)
 {
-	for (u32 i = 0; i < v->n_ops; i++) {
-		struct hb_device_op *o = &v->ops[i];
-		struct name *k;
+	u64 *next = d->values;
 
-		if (o->kind != HB_DEVKIND_KERNEL)
-			continue;
-		k = d->names.row[o->name];
-		k->dur[k->pub.dur.count++] = o->end - o->begin;
-		k->pub.blocks = o->size > k->pub.blocks ? o->size : k->pub.blocks;
-		o->name = k->pub.name; /* was the row */
-	}
-}
-
-int hb_devices__by_name(struct hb_devices *d)
-{
-	size_t n = 0;
-	u64 *all;
-
-	for (u32 i = 0; i < d->names.n; i++)
-		n += ((struct name *)d->names.row[i])->n;
-	all = malloc((n + 1) * sizeof(*all));
-	if (!all)
-		return -ENOMEM;
-	n = 0;
 	for (u32 i = 0; i < d->names.n; i++) {
 		struct name *k = d->names.row[i];
 
-		k->dur = all + n;
-		n += k->n;
+		k->dur = next;
+		next += k->n;
 	}
-	for (u32 i = 0; i < d->devs.n; i++)
-		gather(d, d->devs.row[i]);
+}
+
+void hb_devices__end_names(struct hb_devices *d)
+{
 	for (u32 i = 0; i < d->names.n; i++) {
 		struct name *k = d->names.row[i];
 
 		k->pub.dur = hb_dist__of(k->dur, k->n);
+		k->dur = NULL;
 		d->n_names += k->n > 0; /* the others lost all their operations: they come last */
 	}
-	free(all);
 	hb_rows__sort(&d->names, cmp_kernels);
-	return 0;
 }
 
 /* ---- copies ---- */
 
 struct copying { /* the copies of one device */
 	struct dev *v;
+	u32 n;
 	u32 *row;		  /* of each copy */
+	u64 *dur;		  /* of each copy */
 	u32 index[16][16][16][2]; /* by direction, memories, by_kernel: row + 1 */
 };
 
@@ -182,7 +163,7 @@ static void add_copy(const struct hb_devices *d, struct hb_copies *r, const stru
 	const struct hb_launch *l = launch_of(d, o);
 
 	r->bytes += r->by_kernel ? 0 : o->size;
-	if (!l || !l->timed || l->ops != 1)
+	if (!l || !l->timed || o->shared)
 		return;
 	r->linked++;
 	r->blocked_ns += l->end - l->begin;
@@ -198,49 +179,52 @@ static int cmp_copies(const void *a, const void *b)
 	return x->dur.count > y->dur.count ? -1 : x->dur.count < y->dur.count;
 }
 
-static int gather_copies(struct hb_devices *d, struct copying *c)
+struct copying *hb_copying__new(struct dev *v)
+{
+	struct copying *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->v = v;
+	c->row = malloc(((size_t)v->n_copies + 1) * sizeof(*c->row));
+	c->dur = malloc(((size_t)v->n_copies + 1) * sizeof(*c->dur));
+	if (c->row && c->dur)
+		return c;
+	hb_copying__free(c);
+	return NULL;
+}
+
+void hb_copying__free(struct copying *c)
+{
+	if (!c)
+		return;
+	free(c->row);
+	free(c->dur);
+	free(c);
+}
+
+int hb_copying__add(struct copying *c, const struct hb_devices *d, const struct hb_device_op *o)
+{
+	struct hb_copies *r = row_of(c, o);
+
+	if (!r)
+		return -ENOMEM;
+	add_copy(d, r, o);
+	c->row[c->n] = (u32)(r - c->v->copies);
+	c->dur[c->n++] = o->end - o->begin;
+	return 0;
+}
+
+int hb_copying__finish(struct copying *c)
 {
 	struct dev *v = c->v;
-	struct hb_dist *of;
-	u32 n = 0;
-	int rc;
+	struct hb_dist *of = calloc((size_t)v->pub.n_copies + 1, sizeof(*of));
+	int rc = of ? hb_dist__grouped(c->row, c->dur, c->n, of, v->pub.n_copies) : -ENOMEM;
 
-	for (u32 i = 0; i < v->n_ops; i++) {
-		const struct hb_device_op *o = &v->ops[i];
-		struct hb_copies *r;
-
-		if (o->work != HB_WORK_MEMCPY)
-			continue;
-		d->values[n] = o->end - o->begin;
-		r = row_of(c, o);
-		if (!r)
-			return -ENOMEM;
-		add_copy(d, r, o);
-		c->row[n++] = (u32)(r - v->copies);
-	}
-	of = calloc((size_t)v->pub.n_copies + 1, sizeof(*of));
-	rc = of ? hb_dist__grouped(c->row, d->values, n, of, v->pub.n_copies) : -ENOMEM;
 	for (u32 i = 0; !rc && i < v->pub.n_copies; i++)
 		v->copies[i].dur = of[i];
 	free(of);
 	if (!rc && v->pub.n_copies)
 		qsort(v->copies, v->pub.n_copies, sizeof(*v->copies), cmp_copies);
-	return rc;
-}
-
-int hb_devices__copies(struct hb_devices *d, struct dev *v)
-{
-	struct copying *c = v->n_copies ? calloc(1, sizeof(*c)) : NULL;
-	int rc;
-
-	if (!v->n_copies)
-		return 0;
-	if (!c)
-		return -ENOMEM;
-	c->v = v;
-	c->row = malloc(v->n_copies * sizeof(*c->row));
-	rc = c->row ? gather_copies(d, c) : -ENOMEM;
-	free(c->row);
-	free(c);
 	return rc;
 }

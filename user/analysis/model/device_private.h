@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Inside of hb_devices: what its files share. device.c takes records and orders them, device_join.c finds the
- * call of an operation, device_launch.c and device_time.c look at one device each, device_kernel.c at names
- * and directions. */
+ * call of an operation, device_time.c goes through the operations of one device in the order of time, and
+ * with it device_launch.c through its queue; device_kernel.c looks at names and directions. */
 #ifndef HB_DEVICE_PRIVATE_H
 #define HB_DEVICE_PRIVATE_H
 
@@ -29,6 +29,11 @@ struct name { /* pub first: tables of pointers are handed out as they are */
 	u64 *dur; /* where their durations go; its own part of one array */
 };
 
+struct place { /* of an operation */
+	u32 device;
+	u32 op; /* index + 1; 0: none */
+};
+
 struct task { /* a thread's calls are of one process, and its device records mostly of one device */
 	struct numbers *numbers;
 	struct dev *dev;
@@ -39,8 +44,11 @@ struct dev { /* pub first, as above */
 	struct numbers *numbers;  /* of its process */
 	struct hb_device_op *ops; /* until finish `name` of a kernel is a row of names */
 	u32 n_ops, cap_ops;
-	u32 n_copies;	    /* operations that are copies */
-	u32 first_unlinked; /* index; n_ops: all have calls */
+	u64 last_begin;		/* of the operation that came last */
+	bool unsorted;		/* they did not come by begin */
+	bool launched_in_order; /* that in which they begin */
+	u32 n_copies;		/* operations that are copies */
+	u32 first_unlinked;	/* index; n_ops: all have calls */
 	struct pending *pending;
 	u32 n_pending, cap_pending;
 	struct hb_map *stream_of; /* (context, number) -> index */
@@ -69,11 +77,15 @@ struct hb_devices {
 	struct name **by_id;   /* the same by string id, below n_by_id: those that were asked for */
 	u32 n_by_id;
 	bool repeats; /* a number occurs twice */
+	u32 *same;    /* by launch, once there are such: the one before it with its number, index + 1 */
+	u32 n_same;
 	u8 *probe_is; /* by probe: whether this call gives the device work, launches a graph */
 	u32 n_probes;
-	/* During finish: room for one item of each operation of the largest device. */
-	struct hb_order *order;
-	u64 *values;
+	/* During finish: */
+	struct place *first;	/* by launch: its first operation to begin */
+	u32 largest;		/* operations of the largest device */
+	u64 *values;		/* room for each kernel, and for two of each operation of that device */
+	struct hb_order *order; /* room for each operation of that device, when it is needed */
 };
 
 static inline struct hb_launch *launch_of(const struct hb_devices *d, const struct hb_device_op *o)
@@ -100,10 +112,43 @@ void hb_numbers__drop(void *row);
 /* When all calls are known: those of operations that came before, or whose number occurs twice. */
 void hb_devices__join(struct hb_devices *d, struct dev *v);
 
-/* One device each, in this order; 0 or -ENOMEM. */
-int hb_devices__queue(struct hb_devices *d, struct dev *v); /* launches: queue, delay, short kernels */
-int hb_devices__time(struct hb_devices *d, struct dev *v);  /* unions, gaps */
-int hb_devices__copies(struct hb_devices *d, struct dev *v);
+/* Sorts a device's operations by begin, says of each what its call tells, and counts. 0 or -ENOMEM. */
+int hb_devices__sort(struct hb_devices *d, struct dev *v);
+void hb_devices__link(struct hb_devices *d, struct dev *v);
+/* What is left of one device, when all are linked: queue, delays, unions, gaps, copies. 0 or -ENOMEM. */
+int hb_devices__time(struct hb_devices *d, struct dev *v);
+
+/* The queue of one device as time goes on, and what comes of each launch. */
+struct queue {
+	struct hb_devices *d;
+	struct dev *v;
+	const struct hb_order *by; /* operations by the begin of their call; NULL: they are in this order */
+	u32 n, next;
+	struct hb_device_op *launched; /* the next one that will be; NULL: none */
+	u32 number;		       /* launch of the last one that was */
+	bool empty;		       /* there was nothing in the queue when it was */
+	u32 total;		       /* launched and not begun */
+	struct depth {		       /* the same by stream */
+		u64 since;	       /* when it became full */
+		u32 n;
+	} * depth;
+	u64 *length, *delay; /* one for each launch */
+	u32 n_lengths, n_delays;
+};
+int hb_queue__init(struct queue *q, struct hb_devices *d, struct dev *v); /* 0 or -ENOMEM */
+/* Operation i begins; to be told of each, in this order. */
+void hb_queue__begin(struct queue *q, u32 i);
+void hb_queue__finish(struct queue *q);
+void hb_queue__free(struct queue *q);
+
+/* Room for each operation of the largest device; NULL: out of memory. */
+struct hb_order *hb_devices__room(struct hb_devices *d);
+
+/* Copies of one device by direction. NULL: out of memory. */
+struct copying *hb_copying__new(struct dev *v);
+int hb_copying__add(struct copying *c, const struct hb_devices *d, const struct hb_device_op *o);
+int hb_copying__finish(struct copying *c);
+void hb_copying__free(struct copying *c);
 
 /* The row of a kernel's name, created when new. */
 struct name *hb_devices__new_name(struct hb_devices *d, u32 name);
@@ -111,7 +156,9 @@ static inline struct name *hb_devices__name(struct hb_devices *d, u32 name)
 {
 	return name < d->n_by_id && d->by_id[name] ? d->by_id[name] : hb_devices__new_name(d, name);
 }
-/* Kernels by name, over all devices. */
-int hb_devices__by_name(struct hb_devices *d);
+/* Kernels by name, over all devices: gives each name its part of d->values, and, when all durations are
+ * there, says what they are like. */
+void hb_devices__begin_names(struct hb_devices *d);
+void hb_devices__end_names(struct hb_devices *d);
 
 #endif

@@ -48,9 +48,9 @@ static enum hb_gap_size size_of(u64 ns)
 
 /* Was the device busy with what is not in the window? The call came at once (sooner than the rest of the gap
  * took), found nothing in the queue, returned, and still nothing began for long. */
-static bool missing(const struct hb_gap *g, const struct hb_launch *l, u32 device)
+static bool missing(const struct hb_gap *g, const struct hb_device_op *o, const struct hb_launch *l)
 {
-	return l->device == device && !l->queue && l->end <= g->end && g->end - l->end >= MISSING_NS &&
+	return o->first && o->empty && l->end <= g->end && g->end - l->end >= MISSING_NS &&
 	       l->begin - g->begin <= g->end - l->begin;
 }
 
@@ -64,7 +64,7 @@ static struct hb_gap look(const struct hb_devices *d, const struct dev *v, u64 b
 		g.cause = HB_GAP_UNKNOWN;
 	else if (o->asked <= begin)
 		g.cause = HB_GAP_DEP;
-	else if (g.size == HB_GAP_MACRO && missing(&g, launch_of(d, o), v->pub.index))
+	else if (g.size == HB_GAP_MACRO && missing(&g, o, launch_of(d, o)))
 		g.cause = HB_GAP_MISSING;
 	else
 		g.host_end = o->asked < g.end ? o->asked : g.end;
@@ -119,14 +119,22 @@ static u64 known_from(const struct dev *v)
 	return first->end;
 }
 
+struct parts { /* what goes through one device's operations */
+	struct queue queue;
+	struct copying *copies;
+	struct un *stream;
+};
+
 /* One walk by begin: all unions grow, and where that of everything has a hole, there is a gap. */
-static int walk(const struct hb_devices *d, struct dev *v, struct un *stream)
+static int walk(const struct hb_devices *d, struct dev *v, struct parts *p)
 {
 	struct un of[HB_WORK_COUNT] = {0}, kernels = {0}, all = {.end = v->pub.begin};
 
 	for (u32 i = 0; i < v->n_ops; i++) {
 		const struct hb_device_op *o = &v->ops[i];
 
+		expect_launch(d, v, i);
+		hb_queue__begin(&p->queue, i);
 		if (o->begin > all.end) {
 			struct hb_gap g = look(d, v, all.end, i);
 
@@ -136,9 +144,11 @@ static int walk(const struct hb_devices *d, struct dev *v, struct un *stream)
 		}
 		add(&of[o->work], o->begin, o->end);
 		add(&all, o->begin, o->end);
+		add(&p->stream[o->stream], o->begin, o->end);
 		if (o->work != HB_WORK_MEMCPY)
 			add(&kernels, o->begin, o->end);
-		add(&stream[o->stream], o->begin, o->end);
+		else if (hb_copying__add(p->copies, d, o))
+			return -ENOMEM;
 	}
 	v->pub.end = all.end;
 	v->pub.busy = all.length;
@@ -152,21 +162,31 @@ static int walk(const struct hb_devices *d, struct dev *v, struct un *stream)
 	return v->host_idle.oom || v->not_known.oom ? -ENOMEM : 0;
 }
 
+static int finish(const struct hb_devices *d, struct dev *v, struct parts *p)
+{
+	int rc = walk(d, v, p);
+
+	for (u32 i = 0; i < v->n_streams; i++)
+		v->streams[i].busy = p->stream[i].length;
+	hb_queue__finish(&p->queue);
+	return rc ? rc : hb_copying__finish(p->copies);
+}
+
 int hb_devices__time(struct hb_devices *d, struct dev *v)
 {
-	struct un *stream = calloc((size_t)v->n_streams + 1, sizeof(*stream));
-	int rc;
+	struct parts p = {.copies = hb_copying__new(v)};
+	int rc = -ENOMEM;
 
-	if (!stream || !v->n_ops) {
-		free(stream);
-		return stream ? 0 : -ENOMEM;
+	if (v->n_ops) {
+		v->pub.begin = v->ops[0].begin;
+		v->pub.known = known_from(v);
 	}
-	v->pub.begin = v->ops[0].begin;
-	v->pub.known = known_from(v);
-	rc = walk(d, v, stream);
-	for (u32 i = 0; i < v->n_streams; i++)
-		v->streams[i].busy = stream[i].length;
-	free(stream);
+	p.stream = calloc((size_t)v->n_streams + 1, sizeof(*p.stream));
+	if (p.copies && p.stream && !hb_queue__init(&p.queue, d, v))
+		rc = finish(d, v, &p);
+	hb_queue__free(&p.queue);
+	hb_copying__free(p.copies);
+	free(p.stream);
 	return rc;
 }
 

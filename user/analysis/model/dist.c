@@ -67,7 +67,6 @@ struct buckets {
 
 static void count(struct buckets *b, const uint64_t *v, size_t n)
 {
-	memset(b->count, 0, sizeof(b->count));
 	for (size_t i = 0; i < n; i++)
 		b->count[(v[i] - b->min) >> b->shift]++;
 }
@@ -82,47 +81,53 @@ static unsigned bucket_with(const struct buckets *b, size_t *k)
 	return i;
 }
 
-/* Brings the values of a bucket to the front. How many they are. */
-static size_t gather(const struct buckets *b, uint64_t *v, size_t n, unsigned bucket)
+/* Brings the values of two buckets to the front. How many they are. */
+static size_t gather(const struct buckets *b, uint64_t *v, size_t n, unsigned in, unsigned or_in)
 {
-	uint64_t min = b->min + ((uint64_t)bucket << b->shift), width = 1ULL << b->shift;
+	uint64_t width = 1ULL << b->shift;
+	uint64_t from = b->min + ((uint64_t)in << b->shift), or_from = b->min + ((uint64_t)or_in << b->shift);
 	size_t m = 0;
 
 	for (size_t i = 0; i < n; i++)
-		if (v[i] - min < width)
+		if (v[i] - from < width || v[i] - or_from < width)
 			swap(&v[i], &v[m++]);
 	return m;
 }
 
-/* The k-th of many that have been counted. Where some lie far off, most may be in one bucket: that is counted
- * in smaller steps. */
-static uint64_t kth(const struct buckets *of, uint64_t *v, size_t n, size_t k)
+/* The k-th of the values of one bucket. Where some lie far off, most may be in one: those are counted in
+ * smaller steps. */
+static uint64_t kth(const struct buckets *of, uint64_t *v, size_t n, unsigned in, size_t k)
 {
-	struct buckets b;
-	unsigned in = bucket_with(of, &k);
+	struct buckets b = {.min = of->min + ((uint64_t)in << of->shift)};
 
 	if (!of->shift)
-		return of->min + in;
-	n = gather(of, v, n, in);
+		return b.min;
+	n = gather(of, v, n, in, in);
 	if (n < FEW) {
 		select_nth(v, n, k);
 		return v[k];
 	}
-	b.min = of->min + ((uint64_t)in << of->shift);
 	b.shift = of->shift > BUCKET_BITS ? of->shift - BUCKET_BITS : 0;
 	count(&b, v, n);
-	return kth(&b, v, n, k);
+	in = bucket_with(&b, &k);
+	return kth(&b, v, n, in, k);
 }
 
 static void quantiles(uint64_t *v, size_t n, struct hb_dist *d)
 {
 	struct buckets b = {.min = d->min};
+	size_t k50 = rank(n, 50), k95 = rank(n, 95);
+	unsigned in50, in95;
 
 	while ((d->max - d->min) >> b.shift >> BUCKET_BITS)
 		b.shift++;
 	count(&b, v, n);
-	d->p50 = kth(&b, v, n, rank(n, 50));
-	d->p95 = kth(&b, v, n, rank(n, 95));
+	in50 = bucket_with(&b, &k50);
+	in95 = bucket_with(&b, &k95);
+	if (b.shift)
+		n = gather(&b, v, n, in50, in95);
+	d->p50 = kth(&b, v, n, in50, k50);
+	d->p95 = kth(&b, v, n, in95, k95);
 }
 
 /* Newton's; libm is not linked for one root. From above it falls until it is as near as doubles go. */

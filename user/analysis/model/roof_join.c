@@ -28,7 +28,9 @@ static const struct roof_span *span_of(const struct sweep *s, u32 i)
 
 static u32 group_of(const struct sweep *s, u32 launch)
 {
-	return s->by_pid ? s->launch[launch].pid : s->launch[launch].task;
+	u16 task = s->launch[launch].task;
+
+	return s->by_pid ? hb_window__task(s->r->w, task)->pid : task;
 }
 
 /* By group, then begin; of equal begins the longer first, as it contains the other. Each sort keeps what the

@@ -9,11 +9,12 @@
 
 #define TOP 3
 
-int hb_below__init(struct hb_below *b, const struct hb_scene *s)
+int hb_below__init(struct hb_below *b, const struct hb_scene *s, const struct hb_device *v)
 {
 	u32 n;
 
 	*b = (struct hb_below){.s = s,
+			       .pid = v->pid,
 			       .launch = hb_devices__launches(s->dev, &n),
 			       .recent = calloc(HB_BELOW_RECENT, sizeof(*b->recent)),
 			       .by_loc = hb_map__new()};

@@ -19,6 +19,7 @@ struct hb_below_recent { /* operations come by the million, stacks by the hundre
 
 struct hb_below {
 	const struct hb_scene *s;
+	u32 pid;			/* of the device */
 	const struct hb_launch *launch; /* all of them */
 	struct hb_hist len;
 	u64 saved;
@@ -29,8 +30,8 @@ struct hb_below {
 	bool oom;
 };
 
-/* 0 or -ENOMEM; free it in any case. */
-int hb_below__init(struct hb_below *b, const struct hb_scene *s);
+/* Of one device. 0 or -ENOMEM; free it in any case. */
+int hb_below__init(struct hb_below *b, const struct hb_scene *s, const struct hb_device *v);
 void hb_below__free(struct hb_below *b);
 /* One that will be added soon: its call is fetched meanwhile. */
 static inline void hb_below__expect(const struct hb_below *b, const struct hb_device_op *o)
@@ -55,7 +56,7 @@ static inline void hb_below__add(struct hb_below *b, const struct hb_device_op *
 		hb_below__keep(b, o);
 	if (!k || !k->stack)
 		return;
-	key = (u64)k->pid << 32 | k->stack;
+	key = (u64)b->pid << 32 | k->stack;
 	r = &b->recent[k->stack % HB_BELOW_RECENT];
 	if (r->key != key) {
 		hb_below__flush(b, r);

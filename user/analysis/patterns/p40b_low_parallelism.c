@@ -77,7 +77,7 @@ static int by_device(struct hb_look *l, const struct hb_device *v)
 		hb_look__unchecked(l, HB_NEED_PROPERTIES, "needs %s", hb_need__text(HB_NEED_PROPERTIES));
 		return 0;
 	}
-	err = hb_below__init(&below, l->s);
+	err = hb_below__init(&below, l->s, v);
 	err = err ? err : judge(l, v, sms, &below);
 	hb_below__free(&below);
 	return err;

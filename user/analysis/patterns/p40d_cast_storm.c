@@ -92,7 +92,7 @@ static int by_device(struct hb_look *l, const struct hb_device *v)
 {
 	struct hb_named seen = {0};
 	struct hb_below below;
-	int err = hb_below__init(&below, l->s);
+	int err = hb_below__init(&below, l->s, v);
 
 	err = err ? err : judge(l, v, &seen, &below);
 	hb_below__free(&below);
