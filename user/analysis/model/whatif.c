@@ -40,6 +40,19 @@ struct event { /* something that ends: a sleep or a wait for the device */
 	u32 call : 1;
 };
 
+/* The states of a process's device, gone along as the replay goes on in time. */
+struct cursor {
+	u32 span;
+	u64 ns; /* likely idle before this span, counted from some other */
+};
+
+struct device {
+	u32 pid, n;
+	const struct hb_busy_span *b;
+	u32 at, since;		/* since: the first span after the last idle one before span `at` */
+	struct cursor from, to; /* they count from the same span */
+};
+
 #define TIME_OF(x) ((x)->at)
 HB_RADIX_SORT(sort_events, struct event, TIME_OF)
 
@@ -51,6 +64,8 @@ struct replay {
 	u32 *list, n_list; /* threads that have part */
 	struct event *event;
 	u32 n, cap;
+	struct device *device; /* those that were waited for */
+	u32 n_devices;
 };
 
 /* ---- who has part ---- */
@@ -241,32 +256,87 @@ static int sleep_ends(struct replay *x, u32 thread, u32 at)
 	return add_point(m, s->at.end, ends);
 }
 
-/* The submission from which the device's time counts: the first since it was idle, or the last one. */
-static u64 submission(const struct replay *x, u32 thread, const struct hb_tl_call *wait, bool last)
+/* NULL: out of memory. */
+static struct device *device_of(struct replay *x, u32 pid)
+{
+	struct device *d;
+	u32 n;
+
+	for (u32 i = 0; i < x->n_devices; i++)
+		if (x->device[i].pid == pid)
+			return &x->device[i];
+	d = reallocarray(x->device, x->n_devices + 1, sizeof(*d));
+	if (!d)
+		return NULL;
+	x->device = d;
+	d += x->n_devices++;
+	*d = (struct device){.pid = pid, .at = HB_NONE};
+	d->b = hb_busy__spans(x->p->busy, pid, &n);
+	d->n = n;
+	return d;
+}
+
+/* The begin of the first span since the device was idle for sure before span i. What was found for the last
+ * one holds as far back as there. */
+static u32 since_idle(struct device *d, u32 i)
+{
+	u32 k = i, known = d->at != HB_NONE ? d->at : 0;
+
+	if (d->at != HB_NONE && i <= d->at && i >= d->since)
+		return d->since;
+	if (i < known)
+		known = 0;
+	while (k > known && hb_busy_span__state(&d->b[k - 1]) != HB_BUSY_IDLE)
+		k--;
+	if (d->at == HB_NONE)
+		d->from.span = d->to.span = k;
+	d->since = known && k == known ? d->since : k;
+	d->at = i;
+	return d->since;
+}
+
+/* Of the device's likely idle time what lies before t. */
+static u64 idle_before(const struct device *d, struct cursor *c, u64 t)
+{
+	const struct hb_busy_span *b = d->b;
+	u64 in;
+
+	for (; c->span + 1 < d->n && b[c->span + 1].begin <= t; c->span++)
+		if (hb_busy_span__likely(&b[c->span]) == HB_BUSY_IDLE)
+			c->ns += hb_busy_span__end(&b[c->span]) - b[c->span].begin;
+	for (; c->span && b[c->span].begin > t; c->span--)
+		if (hb_busy_span__likely(&b[c->span - 1]) == HB_BUSY_IDLE)
+			c->ns -= b[c->span].begin - b[c->span - 1].begin;
+	in = hb_overlap(b[c->span].begin, hb_busy_span__end(&b[c->span]), 0, t);
+	return hb_busy_span__likely(&b[c->span]) == HB_BUSY_IDLE ? c->ns + in : c->ns;
+}
+
+/* The submissions from which the device's time may count: the first since it was idle, the last one, and
+ * which of them is more likely. 0 or -ENOMEM. */
+static int submissions(struct replay *x, u32 thread, const struct hb_tl_call *wait, struct times *given)
 {
 	u32 pid = hb_timeline__thread(x->p->tl, thread)->pid, n;
 	u32 i = hb_busy__at(x->p->busy, pid, wait->at.begin);
-	const struct hb_busy_span *b = hb_busy__spans(x->p->busy, pid, &n);
-	const struct hb_tl_call *c;
+	const struct hb_tl_call *c = hb_timeline__calls(x->p->tl, thread, &n);
+	struct device *d = device_of(x, pid);
+	u64 first = x->begin, last = x->begin, idle = 0;
 
-	if (!last) {
-		while (i != HB_NONE && i > 0 && i < n && hb_busy_span__state(&b[i - 1]) != HB_BUSY_IDLE)
-			i--;
-		return i == HB_NONE || i >= n ? x->begin : later(b[i].begin, x->begin);
-	}
-	c = hb_timeline__calls(x->p->tl, thread, &n);
+	if (!d)
+		return -ENOMEM;
+	if (i != HB_NONE)
+		first = later(d->b[since_idle(d, i)].begin, x->begin);
+	if (i != HB_NONE && first < wait->at.begin)
+		idle = idle_before(d, &d->to, wait->at.begin) - idle_before(d, &d->from, first);
 	i = hb_timeline__from(x->p->tl, thread, HB_TL_CALL, wait->at.begin);
 	while (i-- > 0 && c[i].at.begin >= x->begin)
-		if (hb_call__is_work(&c[i]))
-			return c[i].at.begin;
-	return x->begin;
-}
-
-static bool likely_starved(const struct replay *x, u32 thread, const struct hb_tl_call *wait, u64 from)
-{
-	u32 pid = hb_timeline__thread(x->p->tl, thread)->pid;
-
-	return hb_busy__idle_in(x->p->busy, pid, from, wait->at.begin).likely > (wait->at.begin - from) / 2;
+		if (hb_call__is_work(&c[i])) {
+			last = c[i].at.begin;
+			break;
+		}
+	*given = (struct times){.by = {[ANCHOR_FIRST] = first,
+				       [ANCHOR_LAST] = last,
+				       [ANCHOR_LIKELY] = idle > (wait->at.begin - first) / 2 ? last : first}};
+	return 0;
 }
 
 static int wait_ends(struct replay *x, u32 thread, u32 at)
@@ -276,16 +346,15 @@ static int wait_ends(struct replay *x, u32 thread, u32 at)
 	struct times is = map(x, thread, c->at.begin), ends = is;
 	u64 less = saved(x, &x->thread[thread], c->at.begin, c->at.end);
 	u64 done = hb_call__done(x->p->tl, thread, at, NULL);
-	u64 first = submission(x, thread, c, false), last = submission(x, thread, c, true);
-	const u64 given[ANCHORS] = {[ANCHOR_FIRST] = first,
-				    [ANCHOR_LAST] = last,
-				    [ANCHOR_LIKELY] = likely_starved(x, thread, c, first) ? last : first};
+	struct times given;
 
+	if (submissions(x, thread, c, &given))
+		return -ENOMEM;
 	if (less)
 		add(&ends, c->at.end - c->at.begin - less);
 	for (u32 k = 0; k < ANCHORS && !less; k++)
-		ends.by[k] =
-		    later(is.by[k], map(x, thread, given[k]).by[k] + (done - given[k])) + (c->at.end - done);
+		ends.by[k] = later(is.by[k], map(x, thread, given.by[k]).by[k] + (done - given.by[k])) +
+			     (c->at.end - done);
 	if (add_point(&x->thread[thread], c->at.begin, is))
 		return -ENOMEM;
 	return add_point(&x->thread[thread], c->at.end, ends);
@@ -354,6 +423,7 @@ int hb_path__what_if(const struct hb_path *p, u32 thread, u64 begin, u64 end, co
 	free(r.thread);
 	free(r.list);
 	free(r.event);
+	free(r.device);
 	if (err)
 		return err;
 	g = (struct hb_range){
