@@ -142,23 +142,39 @@ static double root(double x)
 	return r;
 }
 
+/* Of the population. `square`: sum of (v[i] - v[0])^2, right where all lie near one another: then this is
+ * exact, as the sum of the differences is. Else they are gone through once more. */
+static double deviation(const uint64_t *v, size_t n, const struct hb_dist *d, unsigned __int128 square)
+{
+	int64_t sum = (int64_t)(d->total - n * v[0]);
+	double far = 0;
+
+	if ((d->max - d->min) >> 32 == 0 && n <= INT32_MAX)
+		return root((double)(n * square - (unsigned __int128)((__int128)sum * sum)) / (double)n /
+			    (double)n);
+	for (size_t i = 0; i < n; i++)
+		far += ((double)v[i] - d->mean) * ((double)v[i] - d->mean);
+	return root(far / (double)n);
+}
+
 struct hb_dist hb_dist__of(uint64_t *v, size_t n)
 {
 	struct hb_dist d = {.count = n};
-	double square = 0;
+	unsigned __int128 square = 0;
 
 	if (!n)
 		return d;
 	d.min = d.max = v[0];
 	for (size_t i = 0; i < n; i++) {
+		uint64_t off = v[i] - v[0];
+
 		d.total += v[i];
 		d.min = v[i] < d.min ? v[i] : d.min;
 		d.max = v[i] > d.max ? v[i] : d.max;
+		square += off * off;
 	}
 	d.mean = (double)d.total / (double)n;
-	for (size_t i = 0; i < n; i++)
-		square += ((double)v[i] - d.mean) * ((double)v[i] - d.mean);
-	d.std = root(square / (double)n);
+	d.std = deviation(v, n, &d, square);
 	if (n >= FEW && n <= UINT32_MAX) {
 		quantiles(v, n, &d);
 		return d;

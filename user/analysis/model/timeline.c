@@ -102,7 +102,7 @@ static void fill_call(struct hb_timeline *tl, const struct hb_record *rec, void 
 	    .bytes = r->bytes,
 	    .correlation = r->correlation,
 	    .probe = r->probe,
-	    .ret = r->ret,
+	    .failed = r->ret != 0,
 	    .op = p->op,
 	    .flags = r->flags,
 	    .kind = r->kind,

@@ -30,13 +30,12 @@ struct hb_tl_call { /* accelerator call */
 	u64 handle;	   /* of a launch: a number for each function (or graph) and grid */
 	u64 correlation;   /* as in device records; 0 = not known */
 	u32 probe;
-	s32 ret;   /* with HB_AFLAG_RET in flags */
-	u8 op;	   /* enum hb_op */
-	u8 flags;  /* enum hb_aflag; without TIMED and begin == end: only the entry was seen */
-	u8 kind;   /* as the API numbers it */
-	u8 copy;   /* enum hb_copy: direction, from kind or the function's name */
-	u8 waited; /* see hb_call__waited() */
-	u8 pad[3];
+	u8 op;	       /* enum hb_op */
+	u8 flags;      /* enum hb_aflag; without TIMED and begin == end: only the entry was seen */
+	u8 kind;       /* as the API numbers it */
+	u8 copy : 4;   /* enum hb_copy: direction, from kind or the function's name */
+	u8 waited : 1; /* see hb_call__waited() */
+	u8 failed : 1; /* with HB_AFLAG_RET in flags: what it returned was not 0 */
 };
 
 struct hb_tl_sleep { /* off the CPU */

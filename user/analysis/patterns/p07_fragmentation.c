@@ -17,7 +17,7 @@ static const struct hb_param params[] = {
 
 static bool result(const struct hb_tl_call *c, bool failed)
 {
-	return c->op == HB_OP_ALLOC && c->bytes && (c->flags & HB_AFLAG_RET) && !c->ret == !failed;
+	return c->op == HB_OP_ALLOC && c->bytes && (c->flags & HB_AFLAG_RET) && c->failed == failed;
 }
 
 /* The allocation that made good for the one at i, with frees between; HB_NONE. */
