@@ -74,30 +74,48 @@ static u32 name_of(const struct hb_collectives *c, u32 probe)
 	return r ? r->name : 0;
 }
 
+/* Replays of graphs go together only where their processes call collectives beside them: see may_pair(). */
+static bool calls_some(const struct hb_timeline *tl, u32 pid)
+{
+	u32 t = hb_timeline__of_pid(tl, pid, HB_NONE);
+
+	while (t != HB_NONE && !hb_timeline__thread(tl, t)->collectives)
+		t = hb_timeline__of_pid(tl, pid, t);
+	return t != HB_NONE;
+}
+
+static int take_call(struct hb_collectives *c, u32 thread, u32 at, const struct hb_tl_call *v)
+{
+	bool coll = v->op == HB_OP_COLLECTIVE;
+	struct hb_coll_rank rank = {
+	    .pid = hb_timeline__thread(c->tl, thread)->pid, .thread = thread, .comm = coll ? v->handle : 0};
+	struct hb_coll_item x = {.begin = v->at.begin,
+				 .end = v->at.end,
+				 .elements = coll ? v->bytes : 0,
+				 .kind = coll ? v->kind : 0,
+				 .name = coll ? name_of(c, v->probe) : 0,
+				 .where = thread,
+				 .at = at};
+	struct hb_coll_line *l = hb_coll_line(c, &rank, coll ? HB_COLL_CALLS : HB_COLL_GRAPH);
+
+	return l ? hb_coll_line__add(l, &x) : -ENOMEM;
+}
+
 static int take_thread(struct hb_collectives *c, u32 thread)
 {
-	u32 n, pid = hb_timeline__thread(c->tl, thread)->pid;
+	const struct hb_tl_thread *t = hb_timeline__thread(c->tl, thread);
+	bool graphs = t->by_op[HB_OP_GRAPH] && calls_some(c->tl, t->pid);
+	u32 n;
 	const struct hb_tl_call *v = hb_timeline__calls(c->tl, thread, &n);
+	int err = 0;
 
-	for (u32 i = 0; i < n; i++) {
-		bool coll = v[i].op == HB_OP_COLLECTIVE && v[i].handle;
-		struct hb_coll_rank rank = {.pid = pid, .thread = thread, .comm = coll ? v[i].handle : 0};
-		struct hb_coll_item x = {.begin = v[i].at.begin,
-					 .end = v[i].at.end,
-					 .elements = coll ? v[i].bytes : 0,
-					 .kind = coll ? v[i].kind : 0,
-					 .name = coll ? name_of(c, v[i].probe) : 0,
-					 .where = thread,
-					 .at = i};
-		struct hb_coll_line *l;
-
-		if ((v[i].flags & HB_AFLAG_INNER) || (!coll && v[i].op != HB_OP_GRAPH))
-			continue;
-		l = hb_coll_line(c, &rank, coll ? HB_COLL_CALLS : HB_COLL_GRAPH);
-		if (!l || hb_coll_line__add(l, &x))
-			return -ENOMEM;
-	}
-	return 0;
+	if (!graphs && !t->collectives)
+		return 0;
+	for (u32 i = 0; i < n && !err; i++)
+		if (!(v[i].flags & HB_AFLAG_INNER) &&
+		    (v[i].op == HB_OP_COLLECTIVE ? v[i].handle != 0 : graphs && v[i].op == HB_OP_GRAPH))
+			err = take_call(c, thread, i, &v[i]);
+	return err;
 }
 
 static int cmp_item(const void *a, const void *b)
@@ -105,6 +123,17 @@ static int cmp_item(const void *a, const void *b)
 	const struct hb_coll_item *x = a, *y = b;
 
 	return x->begin < y->begin ? -1 : x->begin > y->begin;
+}
+
+/* Mostly they come so. */
+static void sort_line(struct hb_coll_line *l)
+{
+	u32 i = 1;
+
+	while (i < l->n && l->item[i].begin >= l->item[i - 1].begin)
+		i++;
+	if (i < l->n)
+		qsort(l->item, l->n, sizeof(*l->item), cmp_item);
 }
 
 /* ---- fitting two lines ---- */
@@ -431,8 +460,7 @@ struct hb_collectives *hb_collectives__build(const struct hb_timeline *tl, const
 	if (!err && d)
 		err = hb_coll_lines__devices(c, tl, d);
 	for (u32 i = 0; c && i < c->n_lines; i++)
-		if (c->line[i].n)
-			qsort(c->line[i].item, c->line[i].n, sizeof(struct hb_coll_item), cmp_item);
+		sort_line(&c->line[i]);
 	if (!err)
 		err = make_groups(c);
 	if (!err)

@@ -106,10 +106,22 @@ static int take(struct hb_collectives *c, const struct hb_timeline *tl, const st
 	return 0;
 }
 
+static bool has_collectives(const struct hb_devices *d)
+{
+	u32 n, i = 0;
+	const struct hb_kernel *const *k = hb_devices__kernels(d, &n);
+
+	while (i < n && k[i]->work != HB_WORK_COMM)
+		i++;
+	return i < n;
+}
+
 int hb_coll_lines__devices(struct hb_collectives *c, const struct hb_timeline *tl, const struct hb_devices *d)
 {
 	int err = 0;
 
+	if (!has_collectives(d))
+		return 0;
 	for (u32 k = 0; k < hb_devices__count(d); k++) {
 		const struct hb_device *v = hb_devices__at(d, k);
 

@@ -49,4 +49,15 @@ static inline u32 hb_spans__open(const void *item, size_t size, u32 from, u64 t)
 	return i;
 }
 
+/* What is still open when an interval begins lies on a stack; the links `outer` are that stack. Links number
+ * i; `top` is its top before (at first HB_NONE), i afterwards. */
+static inline void hb_spans__link(void *item, size_t size, u32 i, u32 top)
+{
+	struct hb_span *s = (struct hb_span *)((char *)item + (size_t)i * size);
+
+	while (top != HB_NONE && hb_spans__at(item, size, top)->end <= s->begin)
+		top = hb_spans__at(item, size, top)->outer;
+	s->outer = top;
+}
+
 #endif

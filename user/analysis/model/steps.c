@@ -54,13 +54,9 @@ static struct hb_steps_row *row_of(struct hb_steps *s, u32 pid)
 static int find_dispatchers(struct hb_steps *s)
 {
 	for (u32 t = 0; t < hb_timeline__threads(s->tl); t++) {
-		u32 n;
-		const struct hb_tl_call *c = hb_timeline__calls(s->tl, t, &n);
+		u64 ops = hb_timeline__thread(s->tl, t)->works;
 		struct hb_steps_row *r;
-		u64 ops = 0;
 
-		for (u32 i = 0; i < n; i++)
-			ops += hb_call__is_work(&c[i]);
 		if (!ops)
 			continue;
 		r = row_of(s, hb_timeline__thread(s->tl, t)->pid);
@@ -98,17 +94,12 @@ int hb_steps__add(struct hb_steps_row *r, u64 begin, u64 end)
 
 static void count_call(struct hb_step *s, const struct hb_tl_call *c)
 {
-	u32 *const by_op[HB_OP_COUNT] = {
-	    [HB_OP_LAUNCH] = &s->launches, [HB_OP_GRAPH] = &s->graphs, [HB_OP_COPY] = &s->copies,
-	    [HB_OP_SYNC] = &s->syncs,	   [HB_OP_ALLOC] = &s->allocs, [HB_OP_COLLECTIVE] = &s->collectives,
-	};
 	u64 in = hb_overlap(c->at.begin, c->at.end, s->begin, s->end);
 
 	if (c->op == HB_OP_COPY) {
 		s->copied_bytes += c->bytes;
 		s->d2h_bytes += c->copy == HB_COPY_DTOH ? c->bytes : 0;
 	}
-	++*(c->op < HB_OP_COUNT && by_op[c->op] ? by_op[c->op] : &s->others);
 	if (hb_call__waited(c))
 		s->wait_ns += in;
 	else
@@ -120,11 +111,31 @@ static void count_call(struct hb_step *s, const struct hb_tl_call *c)
 	s->last_op = c->at.end;
 }
 
+static void count_calls(struct hb_step *s, const struct hb_tl_call *c, u32 n)
+{
+	u32 by_op[HB_OP_COUNT] = {0}, all = 0, i;
+
+	for (i = s->call; i < n && c[i].at.begin < s->end; i++)
+		if (!(c[i].flags & HB_AFLAG_INNER) && c[i].at.outer == HB_NONE) {
+			by_op[c[i].op]++;
+			all++;
+			count_call(s, &c[i]);
+		}
+	s->n_calls = i - s->call;
+	s->launches = by_op[HB_OP_LAUNCH];
+	s->graphs = by_op[HB_OP_GRAPH];
+	s->copies = by_op[HB_OP_COPY];
+	s->syncs = by_op[HB_OP_SYNC];
+	s->allocs = by_op[HB_OP_ALLOC];
+	s->collectives = by_op[HB_OP_COLLECTIVE];
+	s->others = all - s->launches - s->graphs - s->copies - s->syncs - s->allocs - s->collectives;
+}
+
 static void fill_step(const struct hb_timeline *tl, const struct hb_series *r, struct hb_step *s)
 {
 	struct hb_use use = hb_timeline__use(tl, r->thread, s->begin, s->end);
 	const struct hb_tl_call *c;
-	u32 n, i;
+	u32 n;
 
 	s->run_ns = use.running;
 	s->sleep_ns = use.slept;
@@ -134,10 +145,7 @@ static void fill_step(const struct hb_timeline *tl, const struct hb_series *r, s
 		return;
 	c = hb_timeline__calls(tl, r->dispatch, &n);
 	s->call = hb_timeline__from(tl, r->dispatch, HB_TL_CALL, s->begin);
-	for (i = s->call; i < n && c[i].at.begin < s->end; i++)
-		if (!(c[i].flags & HB_AFLAG_INNER) && c[i].at.outer == HB_NONE)
-			count_call(s, &c[i]);
-	s->n_calls = i - s->call;
+	count_calls(s, c, n);
 	if (s->first_op)
 		s->pause_ns = s->first_op > s->begin ? s->first_op - s->begin : 0;
 }

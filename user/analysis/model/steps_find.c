@@ -157,27 +157,33 @@ static int from_spans(const struct hb_timeline *tl, const struct hb_step_names *
 /* ---- recurring calls ---- */
 
 struct site { /* calls of one kind from one place */
-	u64 key;
 	u32 probe, stack, n;
-	u64 first, last;
-	u64 *pause; /* of each */
+	u32 first, last;  /* calls */
+	u32 pauses, have; /* where those of each begin, and how many are there already */
 };
 
 struct sites {
 	struct site *site;
 	u32 n, cap;
 	struct hb_map *by_key;
+	u64 *pause; /* of all calls, by site */
 };
 
-static u8 class_of(const struct hb_tl_call *c)
+/* Classes of calls that may recur once a step, the best sign first. */
+enum { READBACK, SYNC, GRAPH, CLASSES };
+static const struct {
+	u8 op;	   /* enum hb_op */
+	u8 source; /* enum hb_step_source */
+} classes[CLASSES] = {[READBACK] = {HB_OP_COPY, HB_STEPS_READBACK},
+		      [SYNC] = {HB_OP_SYNC, HB_STEPS_SYNC},
+		      [GRAPH] = {HB_OP_GRAPH, HB_STEPS_GRAPH}};
+
+/* Of an outermost call; CLASSES: none of them. */
+static u32 class_of(const struct hb_tl_call *c)
 {
-	if (c->flags & HB_AFLAG_INNER || c->at.outer != HB_NONE)
-		return HB_STEPS_NONE;
-	if (c->op == HB_OP_COPY && c->copy == HB_COPY_DTOH && c->bytes <= READBACK_BYTES)
-		return HB_STEPS_READBACK;
-	if (c->op == HB_OP_SYNC)
-		return HB_STEPS_SYNC;
-	return c->op == HB_OP_GRAPH ? HB_STEPS_GRAPH : HB_STEPS_NONE;
+	if (c->op == HB_OP_COPY)
+		return c->copy == HB_COPY_DTOH && c->bytes <= READBACK_BYTES ? READBACK : CLASSES;
+	return c->op == HB_OP_SYNC ? SYNC : c->op == HB_OP_GRAPH ? GRAPH : CLASSES;
 }
 
 static u64 site_key(const struct hb_tl_call *c)
@@ -191,70 +197,55 @@ static u64 site_key(const struct hb_tl_call *c)
 struct mark {	   /* one call as a boundary */
 	u64 at;	   /* when the thread had what it waited for */
 	u64 pause; /* from there to the next call that gives work */
-	u64 key;   /* of its site */
+	u64 site;  /* its key, then its number */
 	u32 call;
 	u32 works; /* calls before it that give work */
 };
 
 struct marks { /* of one class, from the last to the first */
 	struct mark *v;
-	u32 n, cap;
+	u32 n;
 };
 
-enum { CLASSES = 3 };
-static const u8 classes[CLASSES] = {HB_STEPS_READBACK, HB_STEPS_SYNC, HB_STEPS_GRAPH};
-
-static struct mark *new_mark(struct marks *m)
+/* Room for as many as there are calls that may be such: what is not used is no memory. */
+static int make_room(const struct hb_tl_thread *t, struct marks *out)
 {
-	if (m->n == m->cap) {
-		u32 cap = m->cap * 2 + 64;
-		struct mark *p = realloc(m->v, cap * sizeof(*p));
-
-		if (!p)
-			return NULL;
-		m->v = p;
-		m->cap = cap;
+	for (u32 k = 0; k < CLASSES; k++) {
+		out[k].v = malloc((t->by_op[classes[k].op] + 1ULL) * sizeof(*out[k].v));
+		if (!out[k].v)
+			return -ENOMEM;
 	}
-	return &m->v[m->n++];
-}
-
-static struct marks *marks_of(struct marks *m, u8 class)
-{
-	for (u32 i = 0; i < CLASSES; i++)
-		if (classes[i] == class)
-			return &m[i];
-	return NULL;
+	return 0;
 }
 
 /* A thread has what it read back at the end of the copy, or of the wait that follows before anything else is
  * launched. A graph launch is a boundary by itself. From the last call to the first, so that what follows is
  * known. */
-static int mark_all(const struct hb_tl_call *c, u32 n, struct marks *out)
+static void mark_all(const struct hb_tl_call *c, u32 n, struct marks *out)
 {
 	u64 work = 0, waited = 0;
 	u32 works = 0;
 
 	for (u32 i = n; i-- > 0;) {
-		u8 class = class_of(&c[i]);
-		struct marks *of = class == HB_STEPS_NONE ? NULL : marks_of(out, class);
-		struct mark *m = of ? new_mark(of) : NULL;
 		bool is_work = hb_call__is_work(&c[i]);
+		u32 class = class_of(&c[i]);
+		u64 at = c[i].at.end;
 
-		if (of && !m)
-			return -ENOMEM;
+		if (c[i].flags & HB_AFLAG_INNER || c[i].at.outer != HB_NONE)
+			continue;
 		works += is_work;
-		if (hb_call__is_sync(&c[i]))
-			waited = c[i].at.end;
-		if (m) {
-			m->at = class == HB_STEPS_GRAPH ? c[i].at.begin
-				: class == HB_STEPS_READBACK && waited && !hb_call__waited(&c[i])
-				    ? waited
-				    : c[i].at.end;
-			m->pause = work > m->at ? work - m->at : 0;
-			m->key = site_key(&c[i]);
-			m->call = i;
-			m->works = works; /* from it on */
-		}
+		if (class == SYNC)
+			waited = at;
+		else if (class == READBACK && waited && !hb_call__waited(&c[i]))
+			at = waited;
+		else if (class == GRAPH)
+			at = c[i].at.begin;
+		if (class != CLASSES)
+			out[class].v[out[class].n++] = (struct mark){.at = at,
+								     .pause = work > at ? work - at : 0,
+								     .site = site_key(&c[i]),
+								     .call = i,
+								     .works = works}; /* from it on */
 		if (is_work && c[i].copy != HB_COPY_DTOH) {
 			work = c[i].at.begin;
 			waited = 0;
@@ -263,18 +254,10 @@ static int mark_all(const struct hb_tl_call *c, u32 n, struct marks *out)
 	for (u32 k = 0; k < CLASSES; k++)
 		for (u32 i = 0; i < out[k].n; i++)
 			out[k].v[i].works = works - out[k].v[i].works;
-	return 0;
 }
 
-static struct site *site_of(struct sites *s, const struct hb_tl_call *c, u64 key)
+static struct site *new_site(struct sites *s)
 {
-	bool fresh;
-	u64 *at = hb_map__slot(s->by_key, key, &fresh);
-
-	if (!at)
-		return NULL;
-	if (!fresh)
-		return &s->site[*at];
 	if (s->n == s->cap) {
 		u32 cap = s->cap * 2 + 16;
 		struct site *p = realloc(s->site, cap * sizeof(*p));
@@ -284,53 +267,70 @@ static struct site *site_of(struct sites *s, const struct hb_tl_call *c, u64 key
 		s->site = p;
 		s->cap = cap;
 	}
-	*at = s->n;
-	s->site[s->n] =
-	    (struct site){.key = key, .probe = c->probe, .stack = c->at.stack, .first = c->at.begin};
 	return &s->site[s->n++];
 }
 
-static int add_pause(struct site *s, u64 pause)
+/* Numbers the sites, in order of time, and the calls by them. */
+static int number_sites(struct sites *s, const struct hb_tl_call *c, const struct marks *m)
 {
-	if ((s->n & (s->n - 1)) == 0) { /* a power of two is full */
-		u64 *p = realloc(s->pause, (s->n ? s->n * 2 : 1) * sizeof(*p));
+	for (u32 i = m->n; i-- > 0;) {
+		struct mark *k = &m->v[i];
+		bool fresh;
+		u64 *at = hb_map__slot(s->by_key, k->site, &fresh);
 
-		if (!p)
+		if (!at)
 			return -ENOMEM;
-		s->pause = p;
+		if (fresh) {
+			struct site *x = new_site(s);
+
+			if (!x)
+				return -ENOMEM;
+			*at = s->n - 1;
+			*x = (struct site){
+			    .probe = c[k->call].probe, .stack = c[k->call].at.stack, .first = k->call};
+		}
+		k->site = *at;
+		s->site[*at].last = k->call;
+		s->site[*at].n++;
 	}
-	s->pause[s->n++] = pause;
 	return 0;
 }
 
 static int collect(struct sites *s, const struct hb_tl_call *c, const struct marks *m)
 {
-	for (u32 i = m->n; i-- > 0;) {
-		const struct hb_tl_call *call = &c[m->v[i].call];
-		struct site *at = site_of(s, call, m->v[i].key);
+	u32 pauses = 0;
+	int err;
 
-		if (!at || add_pause(at, m->v[i].pause))
-			return -ENOMEM;
-		at->last = call->at.begin;
+	s->by_key = hb_map__new();
+	s->pause = malloc((m->n + 1ULL) * sizeof(*s->pause));
+	err = s->by_key && s->pause ? number_sites(s, c, m) : -ENOMEM;
+	for (u32 i = 0; i < s->n && !err; i++) {
+		s->site[i].pauses = pauses;
+		pauses += s->site[i].n;
 	}
-	return 0;
+	for (u32 i = m->n; i-- > 0 && !err;) {
+		struct site *x = &s->site[m->v[i].site];
+
+		s->pause[x->pauses + x->have++] = m->v[i].pause;
+	}
+	return err;
 }
 
 /* A step ends where the thread has its tokens and goes to schedule: the place with most time, by its median,
  * before new work is given. Places in loops inside of a step go on at once. */
-static const struct site *choose(struct sites *s, u64 span)
+static const struct site *choose(const struct sites *s, const struct hb_tl_call *c, u64 span)
 {
 	const struct site *best = NULL;
 	u64 most = 0;
 
 	for (u32 i = 0; i < s->n; i++) {
-		struct site *x = &s->site[i];
-		u64 median, score;
+		const struct site *x = &s->site[i];
+		u64 *pause = &s->pause[x->pauses], median, score;
 
-		if (x->n < SITE_MIN || (x->last - x->first) < span / 4)
+		if (x->n < SITE_MIN || c[x->last].at.begin - c[x->first].at.begin < span / 4)
 			continue;
-		hb_order__values(x->pause, x->n);
-		median = x->pause[x->n / 2];
+		hb_order__values(pause, x->n);
+		median = pause[x->n / 2];
 		score = (median ? median : 1) * x->n;
 		if (score > most) {
 			most = score;
@@ -342,7 +342,7 @@ static const struct site *choose(struct sites *s, u64 span)
 
 /* From one boundary to the next, where work was given in between: by a graph launch that is a boundary, or
  * by calls of another place. */
-static int cut(struct hb_steps_row *r, const struct hb_tl_call *c, const struct marks *m, u64 key)
+static int cut(struct hb_steps_row *r, const struct hb_tl_call *c, const struct marks *m, u32 site)
 {
 	bool work = false;
 	u64 from = 0;
@@ -352,7 +352,7 @@ static int cut(struct hb_steps_row *r, const struct hb_tl_call *c, const struct 
 	for (u32 i = m->n; i-- > 0 && !err;) {
 		const struct mark *k = &m->v[i];
 
-		if (k->key != key)
+		if (k->site != site)
 			continue;
 		work |= k->works - own > seen;
 		seen = k->works - own;
@@ -371,23 +371,22 @@ static int cut(struct hb_steps_row *r, const struct hb_tl_call *c, const struct 
 }
 
 static int from_marks(struct hb_steps_row *r, const struct hb_tl_call *c, u32 n, const struct marks *m,
-		      u8 class)
+		      u8 source)
 {
-	struct sites s = {.by_key = hb_map__new()};
+	struct sites s = {0};
 	const struct site *best = NULL;
-	int err = s.by_key ? collect(&s, c, m) : -ENOMEM;
+	int err = m->n ? collect(&s, c, m) : 0;
 
 	if (!err)
-		best = choose(&s, n ? c[n - 1].at.end - c[0].at.begin : 0);
+		best = choose(&s, c, n ? c[n - 1].at.end - c[0].at.begin : 0);
 	if (best) {
-		err = cut(r, c, m, best->key);
-		r->pub.source = class;
+		err = cut(r, c, m, (u32)(best - s.site));
+		r->pub.source = source;
 		r->pub.site_probe = best->probe;
 		r->pub.site_stack = best->stack;
 	}
-	for (u32 i = 0; i < s.n; i++)
-		free(s.site[i].pause);
 	free(s.site);
+	free(s.pause);
 	hb_map__free(s.by_key);
 	return err;
 }
@@ -397,11 +396,13 @@ static int from_calls(const struct hb_timeline *tl, struct hb_steps_row *r)
 	struct marks m[CLASSES] = {{0}};
 	u32 n;
 	const struct hb_tl_call *c = hb_timeline__calls(tl, r->pub.dispatch, &n);
-	int err = mark_all(c, n, m);
+	int err = make_room(hb_timeline__thread(tl, r->pub.dispatch), m);
 
+	if (!err)
+		mark_all(c, n, m);
 	r->pub.thread = r->pub.dispatch;
 	for (u32 i = 0; !err && !r->pub.n && i < CLASSES; i++)
-		err = from_marks(r, c, n, &m[i], classes[i]);
+		err = from_marks(r, c, n, &m[i], classes[i].source);
 	for (u32 i = 0; i < CLASSES; i++)
 		free(m[i].v);
 	return err;

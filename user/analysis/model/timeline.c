@@ -388,33 +388,35 @@ static int cmp_spans(const void *a, const void *b)
 	return x->end != y->end ? (x->end > y->end ? -1 : 1) : 0;
 }
 
-/* What is still open when an interval begins lies on a stack; the links `outer` are that stack. */
-static void link_outer(const struct list *l, size_t size)
-{
-	u32 top = HB_NONE;
-
-	for (u32 i = 0; i < l->n; i++) {
-		struct hb_span *s = span_at(l, size, i);
-
-		while (top != HB_NONE && span_at(l, size, top)->end <= s->begin)
-			top = span_at(l, size, top)->outer;
-		s->outer = top;
-		top = i;
-	}
-}
-
-static void finish_list(struct list *l, size_t size)
+static void sort_list(struct list *l, size_t size)
 {
 	void *p;
 
 	if (l->unsorted)
 		qsort(l->item, l->n, size, cmp_spans);
-	link_outer(l, size);
 	p = l->n ? realloc(l->item, l->n * size) : NULL;
 	if (p) {
 		l->item = p;
 		l->cap = l->n;
 	}
+}
+
+static void link_list(const struct list *l, size_t size)
+{
+	for (u32 i = 0; i < l->n; i++)
+		hb_spans__link(l->item, size, i, i ? i - 1 : HB_NONE);
+}
+
+static void finish_thread(struct thread *t)
+{
+	struct list *call = &t->list[HB_TL_CALL], *sleep = &t->list[HB_TL_SLEEP];
+
+	for (u32 k = 0; k < HB_TL_KINDS; k++) {
+		sort_list(&t->list[k], kinds[k].size);
+		if (k != HB_TL_CALL)
+			link_list(&t->list[k], kinds[k].size);
+	}
+	hb_calls__finish(&t->pub, call->item, call->n, sleep->item, sleep->n);
 }
 
 static u32 index_of(const struct hb_timeline *tl, const struct hb_task *t)
@@ -441,11 +443,7 @@ int hb_timeline__finish(struct hb_timeline *tl, struct hb_error *e)
 		return hb_error__nomem(e, "timelines");
 	hb_places__finish(&tl->places);
 	for (u32 i = 0; i < tl->n_threads; i++) {
-		for (u32 k = 0; k < HB_TL_KINDS; k++)
-			finish_list(&tl->thread[i]->list[k], kinds[k].size);
-		hb_calls__find_waits(tl->thread[i]->list[HB_TL_CALL].item, tl->thread[i]->list[HB_TL_CALL].n,
-				     tl->thread[i]->list[HB_TL_SLEEP].item,
-				     tl->thread[i]->list[HB_TL_SLEEP].n);
+		finish_thread(tl->thread[i]);
 		name_holders(tl, tl->thread[i]);
 	}
 	return 0;

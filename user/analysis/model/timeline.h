@@ -137,6 +137,10 @@ struct hb_tl_thread {
 	const struct hb_task *task; /* never NULL */
 	u32 pid;
 	u64 born, died; /* monotonic ns inside the window; 0 = was there before, still there after */
+	/* Of its accelerator calls: */
+	u32 by_op[HB_OP_COUNT]; /* all, by enum hb_op */
+	u32 works;		/* those that give the device work, see hb_call__is_work() */
+	u32 collectives;	/* outside of runtime calls, that name their communicator */
 };
 
 struct hb_timeline;

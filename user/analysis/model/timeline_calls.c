@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* What accelerator calls are to the device: work, or waits for it. */
+#include "analysis/model/spans.h"
 #include "analysis/model/timeline_private.h"
 
 #define SYNC_WAITED_NS 5000
@@ -18,21 +19,33 @@ static u64 least(const struct hb_tl_call *c)
 		   : 0;
 }
 
-void hb_calls__find_waits(struct hb_tl_call *c, u32 n, const struct hb_tl_sleep *s, u32 n_sleeps)
+/* What it lacked a CPU for does not count. Of the sleeps *from is the first that ends after the call before
+ * it began. */
+static bool has_waited(const struct hb_tl_call *c, const struct hb_tl_sleep *s, u32 n_sleeps, u32 *from)
+{
+	u64 need = least(c), dur = c->at.end - c->at.begin, lacked = 0;
+
+	if (!need || dur < need)
+		return false;
+	while (*from < n_sleeps && s[*from].at.end <= c->at.begin)
+		++*from;
+	for (u32 k = *from; k < n_sleeps && s[k].at.begin < c->at.end; k++)
+		lacked += hb_overlap(s[k].at.end - s[k].ready, s[k].at.end, c->at.begin, c->at.end);
+	return lacked < dur && dur - lacked >= need;
+}
+
+void hb_calls__finish(struct hb_tl_thread *t, struct hb_tl_call *c, u32 n, const struct hb_tl_sleep *s,
+		      u32 n_sleeps)
 {
 	u32 from = 0;
 
 	for (u32 i = 0; i < n; i++) {
-		u64 need = least(&c[i]), dur = c[i].at.end - c[i].at.begin, lacked = 0;
-
-		if (!need || dur < need)
-			continue;
-		while (from < n_sleeps && s[from].at.end <= c[i].at.begin)
-			from++;
-		for (u32 k = from; k < n_sleeps && s[k].at.begin < c[i].at.end; k++)
-			lacked +=
-			    hb_overlap(s[k].at.end - s[k].ready, s[k].at.end, c[i].at.begin, c[i].at.end);
-		c[i].waited = lacked < dur && dur - lacked >= need;
+		hb_spans__link(c, sizeof(*c), i, i ? i - 1 : HB_NONE);
+		c[i].waited = has_waited(&c[i], s, n_sleeps, &from);
+		t->by_op[c[i].op]++;
+		t->works += hb_call__is_work(&c[i]);
+		t->collectives +=
+		    c[i].op == HB_OP_COLLECTIVE && c[i].handle && !(c[i].flags & HB_AFLAG_INNER);
 	}
 }
 

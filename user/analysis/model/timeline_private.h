@@ -5,7 +5,9 @@
 
 #include "analysis/model/timeline.h"
 
-/* Sets `waited` of a thread's calls; both arrays sorted. */
-void hb_calls__find_waits(struct hb_tl_call *c, u32 n, const struct hb_tl_sleep *s, u32 n_sleeps);
+/* Links a thread's calls, says of each whether it waited, and counts them for the thread; both arrays sorted.
+ */
+void hb_calls__finish(struct hb_tl_thread *t, struct hb_tl_call *c, u32 n, const struct hb_tl_sleep *s,
+		      u32 n_sleeps);
 
 #endif
