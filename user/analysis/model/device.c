@@ -168,11 +168,12 @@ static u64 times(u64 a, u64 b)
 	return __builtin_mul_overflow(a, b, &c) ? UINT64_MAX : c;
 }
 
-static struct hb_device_op op_of(const struct hb_record *rec, const struct hb_rec_device *r, u32 stream)
+static void fill_op(struct hb_device_op *o, const struct hb_record *rec, const struct hb_rec_device *r,
+		    u32 stream)
 {
 	u64 threads = (u64)r->bx * r->by * r->bz;
 
-	return (struct hb_device_op){
+	*o = (struct hb_device_op){
 	    .begin = rec->begin,
 	    .end = rec->ts,
 	    .size = r->kind == HB_DEVKIND_KERNEL ? times((u64)r->gx * r->gy, r->gz) : r->bytes,
@@ -211,7 +212,7 @@ static int on_operation(struct hb_devices *d, const struct hb_record *r, const s
 
 	if (!o || stream_of(v, x, &stream))
 		return -ENOMEM;
-	*o = op_of(r, x, stream);
+	fill_op(o, r, x, stream);
 	v->unsorted |= o->begin < v->last_begin;
 	v->last_begin = o->begin;
 	if (x->kind == HB_DEVKIND_KERNEL) {

@@ -15,17 +15,13 @@
 #define PLACES	 8
 #define AT_FIRST 4096
 
-/* The place of a number, NULL when it has none; with `grow` it is made where that is not too far off. */
-static u32 *place(struct numbers *n, u64 correlation, bool grow)
+/* A number without a place gets one where that is not too far off. */
+static u32 *new_place(struct numbers *n, u64 correlation)
 {
 	u64 at = correlation - n->base, more;
 	u32 *p;
 
-	if (correlation < n->base)
-		return NULL;
-	if (at < n->n_dense)
-		return &n->dense[at];
-	if (!grow || at >= (u64)n->calls * PLACES + 2 * AT_FIRST)
+	if (correlation < n->base || at >= (u64)n->calls * PLACES + 2 * AT_FIRST)
 		return NULL;
 	more = n->n_dense * 2 > at + AT_FIRST ? n->n_dense * 2 : at + AT_FIRST;
 	p = realloc(n->dense, more * sizeof(*p));
@@ -37,13 +33,11 @@ static u32 *place(struct numbers *n, u64 correlation, bool grow)
 	return &n->dense[at];
 }
 
-static u32 last_with(const struct numbers *n, u64 correlation)
+u32 hb_numbers__sparse(const struct numbers *n, u64 correlation)
 {
-	u64 at = correlation - n->base, value;
+	u64 value;
 
-	if (correlation >= n->base && at < n->n_dense && n->dense[at])
-		return n->dense[at];
-	return n->sparse && hb_map__get(n->sparse, correlation, &value) ? (u32)value : 0;
+	return hb_map__get(n->sparse, correlation, &value) ? (u32)value : 0;
 }
 
 /* Launches with one number are a chain. Few windows have such. */
@@ -76,10 +70,11 @@ int hb_numbers__add(struct hb_devices *d, struct numbers *n, u32 i)
 
 	if (!n->calls++)
 		n->base = l->correlation > AT_FIRST ? l->correlation - AT_FIRST : 0;
-	last = last_with(n, l->correlation);
+	last = hb_numbers__last(n, l->correlation);
 	if (last && chain(d, i, last))
 		return -ENOMEM;
-	p = place(n, l->correlation, true);
+	p = hb_numbers__place(n, l->correlation);
+	p = p ? p : new_place(n, l->correlation);
 	if (p) {
 		*p = i + 1;
 		return 0;
@@ -105,12 +100,10 @@ static bool better(const struct hb_launch *a, const struct hb_launch *b)
 	return a->begin > b->begin;
 }
 
-u32 hb_numbers__find(const struct hb_devices *d, const struct numbers *n, u64 correlation, u64 begin)
+u32 hb_numbers__choose(const struct hb_devices *d, u32 first, u64 begin)
 {
-	u32 first = correlation ? last_with(n, correlation) : 0, best = 0, at = first;
+	u32 best = 0, at = first;
 
-	if (!d->repeats) /* as a rule: no other call has its number; if one comes, join() looks again */
-		return first;
 	for (u32 i = 0; at && i < SAME_MAX; at = before(d, at - 1), i++) {
 		const struct hb_launch *l = &d->launch[at - 1];
 

@@ -106,8 +106,31 @@ void *hb_devices__push(void *array, u32 *n, u32 *cap, size_t size);
 
 /* Remembers launch i (index) by its number; 0 or -ENOMEM. */
 int hb_numbers__add(struct hb_devices *d, struct numbers *n, u32 i);
-/* The call (index + 1) of an operation that began at `begin`; 0: none. */
-u32 hb_numbers__find(const struct hb_devices *d, const struct numbers *n, u64 correlation, u64 begin);
+static inline u32 *hb_numbers__place(const struct numbers *n, u64 correlation)
+{
+	u64 at = correlation - n->base; /* beyond all of them when it is less than base */
+
+	return at < n->n_dense ? &n->dense[at] : NULL;
+}
+u32 hb_numbers__sparse(const struct numbers *n, u64 correlation);
+/* The last call (index + 1) with a number; 0: none. */
+static inline u32 hb_numbers__last(const struct numbers *n, u64 correlation)
+{
+	const u32 *p = hb_numbers__place(n, correlation);
+
+	return p && *p ? *p : n->sparse ? hb_numbers__sparse(n, correlation) : 0;
+}
+/* Of the calls with one number, of which `first` is the last: that of an operation that began at `begin`. */
+u32 hb_numbers__choose(const struct hb_devices *d, u32 first, u64 begin);
+/* The call (index + 1) of an operation; 0: none. As a rule no other call has its number; if one comes, join()
+ * looks again. */
+static inline u32 hb_numbers__find(const struct hb_devices *d, const struct numbers *n, u64 correlation,
+				   u64 begin)
+{
+	u32 first = correlation ? hb_numbers__last(n, correlation) : 0;
+
+	return d->repeats ? hb_numbers__choose(d, first, begin) : first;
+}
 void hb_numbers__drop(void *row);
 /* When all calls are known: those of operations that came before, or whose number occurs twice. */
 void hb_devices__join(struct hb_devices *d, struct dev *v);

@@ -46,6 +46,7 @@ struct hb_roofline {
 	u32 n_steps, cap_steps;
 	struct hb_map *rules; /* string -> rule of an operator of this name, as a pointer */
 	u8 *is_blas;	      /* by probe */
+	u32 n_probes;
 	/* by launch (index of hb_devices__launches) */
 	u32 *op_of;   /* innermost operator with a formula, index + 1; 0 none */
 	u32 *in_op;   /* innermost operator at all, its name */

@@ -71,8 +71,7 @@ static int on_call(struct hb_roofline *r, const struct hb_record *rec)
 	const struct hb_probe_row *row;
 	struct roof_call *c;
 
-	if (a->probe > hb_window__probes(r->w) || !r->is_blas[a->probe] || !a->gx ||
-	    (a->flags & HB_AFLAG_ARGS))
+	if (!a->gx || (a->flags & HB_AFLAG_ARGS))
 		return 0;
 	c = hb_roof__push(&r->calls, &r->n_calls, &r->cap_calls, sizeof(*c));
 	row = hb_window__probe(r->w, a->probe);
@@ -110,13 +109,18 @@ static int on_field(struct hb_roofline *r, const struct hb_record *rec)
 	return on_step(r, &at, &s);
 }
 
+static bool is_blas(const struct hb_roofline *r, const struct hb_rec_accel *a)
+{
+	return a->probe < r->n_probes && r->is_blas[a->probe];
+}
+
 static int on_records(void *ctx, const struct hb_record *r, u32 n)
 {
 	int rc = 0;
 
 	for (u32 i = 0; i < n && !rc; i++) {
 		if (r[i].type == HB_TYPE_accel)
-			rc = on_call(ctx, &r[i]);
+			rc = is_blas(ctx, r[i].data) ? on_call(ctx, &r[i]) : 0;
 		else if (r[i].type == HB_TYPE_op)
 			rc = on_op(ctx, &r[i]);
 		else if (r[i].type == HB_TYPE_py_field)
@@ -413,7 +417,8 @@ struct hb_roofline *hb_roofline__new(struct hb_window *w, const struct hb_roofli
 	r->row_of = hb_map__new();
 	r->rest_of = hb_map__new();
 	r->family_of = hb_map__new();
-	r->is_blas = calloc((size_t)n + 1, 1);
+	r->n_probes = n + 1;
+	r->is_blas = calloc(r->n_probes, 1);
 	if (!r->rules || !r->row_of || !r->rest_of || !r->family_of || !r->is_blas)
 		goto nomem;
 	for (u32 i = 1; i <= n; i++)
