@@ -54,12 +54,11 @@ enum hb_op hb_op__of(const struct hb_window *w, const struct hb_probe_row *row)
 }
 
 /* A collective counts elements of its data type. */
-static u64 bytes_of(const struct hb_model *m, const struct hb_call_stat *c, const struct hb_rec_accel *r)
+static u64 bytes_of_elements(const struct hb_model *m, const struct use *u, const struct hb_rec_accel *r)
 {
 	unsigned size = 1;
 
-	if (r->bytes && c->op == HB_OP_COLLECTIVE)
-		hb_decode__datatype(hb_window__string(m->w, c->row->api), r->kind, &size);
+	hb_decode__datatype(hb_window__string(m->w, u->call->pub.row->api), r->kind, &size);
 	return r->bytes * size;
 }
 
@@ -80,14 +79,11 @@ static struct call *call_of(struct hb_model *m, struct hb_proc_stat *p, u32 prob
 	return c;
 }
 
-/* The thread's own entry for a function: one index in the common case. */
-static struct use *use_of(struct hb_model *m, struct thread *t, u32 probe)
+/* The first call of a function by a thread. */
+static __attribute__((noinline)) struct use *new_use(struct hb_model *m, struct thread *t, u32 page, u32 at)
 {
-	u32 page = probe >> PAGE_BITS, at = probe & (PAGE_SIZE_ - 1);
 	struct use *u;
 
-	if (page >= m->n_pages) /* an id that is in no table: damaged file */
-		page = at = 0;
 	if (!t->page)
 		t->page = calloc(m->n_pages, sizeof(*t->page));
 	if (t->page && !t->page[page])
@@ -95,19 +91,30 @@ static struct use *use_of(struct hb_model *m, struct thread *t, u32 probe)
 	if (!t->page || !t->page[page])
 		return NULL;
 	u = &t->page[page][at];
-	if (!u->call) {
-		u->call = call_of(m, t->pub.proc, page << PAGE_BITS | at);
-		if (u->call)
-			u->call->pub.threads++;
-	}
-	return u->call ? u : NULL;
+	u->call = call_of(m, t->pub.proc, page << PAGE_BITS | at);
+	if (!u->call)
+		return NULL;
+	u->elements = u->call->pub.op == HB_OP_COLLECTIVE;
+	u->call->pub.threads++;
+	if (!u->call->pub.busiest) /* where no call has a duration, it is who came first */
+		u->call->pub.busiest = t->pub.task;
+	return u;
 }
 
-static void add_result(struct hb_call_stat *c, s32 code)
+/* The thread's own entry for a function: one index in the common case. */
+static inline struct use *use_of(struct hb_model *m, struct thread *t, u32 probe)
 {
-	c->results_known++;
-	if (!code)
-		return;
+	u32 page = probe >> PAGE_BITS, at = probe & (PAGE_SIZE_ - 1);
+
+	if (page >= m->n_pages) /* an id that is in no table: damaged file */
+		page = at = 0;
+	if (t->page && t->page[page] && t->page[page][at].call)
+		return &t->page[page][at];
+	return new_use(m, t, page, at);
+}
+
+static void add_error(struct hb_call_stat *c, s32 code)
+{
 	c->errors++;
 	for (u32 i = 0; i < c->n_results; i++) {
 		if (c->result[i].code == code) {
@@ -120,6 +127,33 @@ static void add_result(struct hb_call_stat *c, s32 code)
 	else
 		c->results_other++;
 }
+
+void hb_model__accel(struct hb_model *m, struct thread *t, const struct hb_rec_accel *r)
+{
+	struct use *u = use_of(m, t, r->probe);
+	bool inner = r->flags & HB_AFLAG_INNER, known = r->flags & HB_AFLAG_RET;
+	struct tally *k;
+
+	if (!u || ((r->dur || (r->flags & HB_AFLAG_TIMED)) &&
+		   hb_hist__add(inner ? &u->call->inner : &u->call->pub.dur, r->dur))) {
+		m->oom = true;
+		return;
+	}
+	k = inner ? &u->inner : &u->outer;
+	k->count++;
+	k->ns += r->dur;
+	k->bytes += u->elements && r->bytes ? bytes_of_elements(m, u, r) : r->bytes;
+	u->nested += r->nested;
+	u->results_known += known;
+	if (known && r->ret) {
+		k->failed++;
+		add_error(&u->call->pub, r->ret);
+	}
+	if (r->stack)
+		hb_model__add_stack(m, HB_USE_ACCEL, t->pub.proc, r->stack, r->dur);
+}
+
+/* ---- after the last record ---- */
 
 static struct hb_class_stat *class_of(struct hb_model *m, enum hb_op op)
 {
@@ -134,57 +168,64 @@ static struct hb_class_stat *class_of(struct hb_model *m, enum hb_op op)
 	return k;
 }
 
-/* Outermost calls only: the class table and the thread's totals. */
-static void add_operation(struct hb_model *m, struct thread *t, const struct hb_call_stat *c,
-			  const struct hb_rec_accel *r)
+static void add_to_call(struct thread *t, const struct use *u)
 {
-	enum hb_op op = c->op;
-	struct hb_class_stat *k = class_of(m, op);
-	bool failed = (r->flags & HB_AFLAG_RET) && r->ret;
+	struct hb_call_stat *c = &u->call->pub;
+	u64 ns = u->outer.ns + u->inner.ns;
+
+	c->count += u->outer.count + u->inner.count;
+	c->inner += u->inner.count;
+	c->nested += u->nested;
+	c->bytes += u->outer.bytes + u->inner.bytes;
+	c->results_known += u->results_known;
+	if (ns > c->busiest_ns) {
+		c->busiest_ns = ns;
+		c->busiest = t->pub.task;
+	}
+}
+
+/* Outermost calls only: the class table and the thread's totals. */
+static void add_operations(struct hb_model *m, struct thread *t, const struct use *u, u64 op_ns[HB_OP_COUNT])
+{
+	enum hb_op op = u->call->pub.op;
+	const struct tally *x = &u->outer;
+	struct hb_class_stat *k = x->count ? class_of(m, op) : NULL;
 
 	if (!k)
 		return;
-	k->count++;
-	k->errors += failed;
-	k->bytes += bytes_of(m, c, r);
-	t->op_ns[op] += r->dur;
-	if (t->op_ns[op] > k->busiest_ns) {
-		k->busiest_ns = t->op_ns[op];
-		k->busiest = t->pub.task;
-	}
-	t->pub.operations++;
-	t->pub.errors += failed;
-	t->pub.call_ns += r->dur;
-	t->pub.proc->operations++;
-	t->pub.proc->call_ns += r->dur;
+	k->count += x->count;
+	k->errors += x->failed;
+	k->bytes += x->bytes;
+	op_ns[op] += x->ns;
+	t->pub.operations += x->count;
+	t->pub.errors += x->failed;
+	t->pub.call_ns += x->ns;
+	t->pub.proc->operations += x->count;
+	t->pub.proc->call_ns += x->ns;
 }
 
-void hb_model__accel(struct hb_model *m, struct thread *t, const struct hb_rec_accel *r)
+static void sum_thread(struct hb_model *m, struct thread *t)
 {
-	struct use *u = use_of(m, t, r->probe);
-	bool inner = r->flags & HB_AFLAG_INNER;
-	struct hb_call_stat *c = u ? &u->call->pub : NULL;
+	u64 op_ns[HB_OP_COUNT] = {0};
 
-	if (!u || ((r->dur || (r->flags & HB_AFLAG_TIMED)) &&
-		   hb_hist__add(inner ? &u->call->inner : &c->dur, r->dur))) {
-		m->oom = true;
-		return;
+	for (u32 p = 0; t->page && p < m->n_pages; p++) {
+		for (u32 i = 0; t->page[p] && i < PAGE_SIZE_; i++) {
+			const struct use *u = &t->page[p][i];
+
+			if (!u->call)
+				continue;
+			add_to_call(t, u);
+			add_operations(m, t, u, op_ns);
+		}
 	}
-	c->count++;
-	c->inner += inner;
-	c->nested += r->nested;
-	c->bytes += bytes_of(m, c, r);
-	if (r->flags & HB_AFLAG_RET)
-		add_result(c, r->ret);
-	u->ns += r->dur;
-	if (u->ns > c->busiest_ns || !c->busiest) {
-		c->busiest_ns = u->ns;
-		c->busiest = t->pub.task;
+	for (u32 op = 0; op < HB_OP_COUNT; op++) {
+		struct hb_class_stat *k = m->class_of[op];
+
+		if (k && op_ns[op] > k->busiest_ns) {
+			k->busiest_ns = op_ns[op];
+			k->busiest = t->pub.task;
+		}
 	}
-	if (!inner)
-		add_operation(m, t, c, r);
-	if (r->stack)
-		hb_model__add_stack(m, HB_USE_ACCEL, t->pub.proc, r->stack, 0, r->dur);
 }
 
 static int cmp_calls(const void *a, const void *b)
@@ -218,6 +259,8 @@ static int sum_durations(struct hb_model *m, struct call *c)
 
 void hb_model__finish_calls(struct hb_model *m)
 {
+	for (u32 i = 0; i < m->threads.n; i++)
+		sum_thread(m, m->threads.row[i]);
 	for (u32 i = 0; i < m->calls.n; i++)
 		m->oom |= sum_durations(m, m->calls.row[i]) != 0;
 	hb_rows__sort(&m->calls, cmp_calls);

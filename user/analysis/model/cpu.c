@@ -26,17 +26,22 @@ static bool is_usual(const struct hb_model *m, u32 id)
 	return id / 4 <= m->totals.records + 4096 && id < 1U << 22;
 }
 
-static struct hb_stack_stat *row_of(struct hb_model *m, enum hb_stack_use use, const struct hb_proc_stat *p,
-				    u32 id)
+struct hb_stack_stat *hb_model__new_stack(struct hb_model *m, const struct what_stack *x)
 {
-	struct stack_rows *by = &m->stacks_by[use];
-	struct hb_stack_stat *s = id < by->n ? by->row[id] : NULL;
+	struct stack_rows *by = &m->stacks_by[x->use];
+	u64 key = (u64)x->use << 60 | (u64)x->proc->idx << 32 | x->id;
+	struct hb_stack_stat *s = hb_rows__get(&m->stacks, key, NULL);
 
-	if (s && s->proc == p)
-		return s;
-	s = hb_rows__get(&m->stacks, (u64)use << 60 | (u64)p->idx << 32 | id, NULL);
-	if (id >= by->n && is_usual(m, id)) {
-		u32 n = id + id / 2 + 64;
+	if (!s)
+		return NULL;
+	*s = (struct hb_stack_stat){.use = x->use,
+				    .proc = (struct hb_proc_stat *)x->proc,
+				    .raw = x->raw,
+				    .kraw = x->kraw,
+				    .count = s->count,
+				    .ns = s->ns};
+	if (x->id >= by->n && is_usual(m, x->id)) {
+		u32 n = x->id + x->id / 2 + 64;
 		void *more = realloc(by->row, n * sizeof(struct hb_stack_stat *));
 
 		if (!more)
@@ -45,43 +50,25 @@ static struct hb_stack_stat *row_of(struct hb_model *m, enum hb_stack_use use, c
 		memset(by->row + by->n, 0, (n - by->n) * sizeof(struct hb_stack_stat *));
 		by->n = n;
 	}
-	if (id < by->n)
-		by->row[id] = s;
+	if (x->id < by->n)
+		by->row[x->id] = s;
 	return s;
-}
-
-void hb_model__add_stack(struct hb_model *m, enum hb_stack_use use, const struct hb_proc_stat *p, u32 raw,
-			 u32 kraw, u64 ns)
-{
-	u32 id = raw;
-	struct hb_stack_stat *s;
-
-	if (use == HB_USE_SAMPLE && !pair_of(m, raw, kraw, &id)) {
-		m->oom = true;
-		return;
-	}
-	s = row_of(m, use, p, id);
-	if (!s) {
-		m->oom = true;
-		return;
-	}
-	s->use = use;
-	s->proc = (struct hb_proc_stat *)p;
-	s->raw = raw;
-	s->kraw = kraw;
-	s->count++;
-	s->ns += ns;
 }
 
 void hb_model__sample(struct hb_model *m, struct thread *t, const struct hb_rec_sample *r)
 {
+	struct what_stack x = {.use = HB_USE_SAMPLE, .proc = t->pub.proc, .raw = r->stack, .kraw = r->kstack};
 	struct hb_kernel_stat *k;
 
+	if (!pair_of(m, x.raw, x.kraw, &x.id)) {
+		m->oom = true;
+		return;
+	}
 	t->pub.samples++;
 	t->pub.cpu_ns += r->weight;
 	t->pub.proc->samples++;
 	t->pub.proc->cpu_ns += r->weight;
-	hb_model__add_stack(m, HB_USE_SAMPLE, t->pub.proc, r->stack, r->kstack, r->weight);
+	hb_model__count_stack(m, &x, r->weight);
 	if (r->mode != HB_CPUMODE_KERNEL)
 		return;
 	k = hb_rows__get(&m->kernel, r->sysno, NULL);

@@ -14,15 +14,22 @@ struct call {
 	struct hb_hist inner;	 /* .. and this the others */
 };
 
-struct use { /* one function as one thread uses it */
+struct tally {
+	u64 count, ns, bytes, failed;
+};
+
+/* One function as one thread uses it. What these sums add to the call, its class, thread and process is added
+ * at the end: a call is counted in one place. */
+struct use {
 	struct call *call;
-	u64 ns;
+	struct tally outer, inner; /* outermost calls, and those made inside of one */
+	u64 nested, results_known;
+	bool elements; /* `bytes` of its records counts elements of a data type */
 };
 
 struct thread {
 	struct hb_thread_stat pub; /* first: tables of pointers are handed out as they are */
 	struct use **page;	   /* by probe id; allocated when the thread makes its first call */
-	u64 op_ns[HB_OP_COUNT];
 };
 
 struct func {
@@ -55,8 +62,37 @@ struct hb_model {
 };
 
 struct hb_proc_stat *hb_model__proc(struct hb_model *m, u32 pid); /* NULL: out of memory (m->oom) */
-void hb_model__add_stack(struct hb_model *m, enum hb_stack_use use, const struct hb_proc_stat *p, u32 raw,
-			 u32 kraw, u64 ns);
+
+struct what_stack {
+	enum hb_stack_use use;
+	const struct hb_proc_stat *proc;
+	u32 raw, kraw;
+	u32 id; /* of both: dense, as far as they are not damaged */
+};
+/* Its row, made when new; NULL: out of memory. */
+struct hb_stack_stat *hb_model__new_stack(struct hb_model *m, const struct what_stack *x);
+static inline void hb_model__count_stack(struct hb_model *m, const struct what_stack *x, u64 ns)
+{
+	const struct stack_rows *by = &m->stacks_by[x->use];
+	struct hb_stack_stat *s = x->id < by->n ? by->row[x->id] : NULL;
+
+	if (!s || s->proc != x->proc)
+		s = hb_model__new_stack(m, x);
+	if (!s) {
+		m->oom = true;
+		return;
+	}
+	s->count++;
+	s->ns += ns;
+}
+/* A user stack that a thread of `p` was at. */
+static inline void hb_model__add_stack(struct hb_model *m, enum hb_stack_use use,
+				       const struct hb_proc_stat *p, u32 raw, u64 ns)
+{
+	const struct what_stack x = {.use = use, .proc = p, .raw = raw, .id = raw};
+
+	hb_model__count_stack(m, &x, ns);
+}
 
 /* One record each. */
 void hb_model__accel(struct hb_model *m, struct thread *t, const struct hb_rec_accel *r);

@@ -150,7 +150,7 @@ void hb_model__offcpu(struct hb_model *m, struct thread *t, const struct hb_rec_
 	    (names_waker(r) && !add_edge(m, t, r)) || (why == HB_OFF_LOCK && !add_lock(m, t, r)))
 		m->oom = true;
 	if (r->stack)
-		hb_model__add_stack(m, HB_USE_OFFCPU, t->pub.proc, r->stack, 0, r->dur);
+		hb_model__add_stack(m, HB_USE_OFFCPU, t->pub.proc, r->stack, r->dur);
 }
 
 void hb_model__syscall(struct hb_model *m, struct thread *t, const struct hb_rec_syscall *r)
