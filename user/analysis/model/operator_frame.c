@@ -126,7 +126,8 @@ void hb_frame_pick__free(struct hb_frame_pick *p)
 struct hb_picked *hb_frame_pick__of(struct hb_frame_pick *p, u32 pid, u32 raw)
 {
 	u64 key = (u64)pid << 32 | raw;
-	struct hb_frame_recent *r = &p->recent[key * 0x9e3779b97f4a7c15ULL >> 32 & (RECENT - 1)];
+	/* A process's stacks have small numbers: they do not meet. */
+	struct hb_frame_recent *r = &p->recent[(raw ^ pid * 0x9e3779b1u >> 16) & (RECENT - 1)];
 	struct hb_picked *got;
 	bool fresh;
 

@@ -30,7 +30,15 @@ struct hb_operators {
 	struct hb_rows rows; /* struct hb_operator */
 	struct exec *exec;
 	u32 n, cap;
-	u32 **of_call; /* [thread][call]: its execution; NO_EXEC */
+	u32 **of_call; /* [thread][call]: its execution; NO_EXEC. NULL: none has one */
+	struct at {    /* the thread at hand */
+		u32 thread, pid;
+		const struct hb_tl_call *call;
+		u32 calls;
+		const struct hb_tl_op *op;
+		const struct hb_tl_pycall *pycall;
+		u32 ops, pycalls;
+	} at;
 	struct open_exec open[NEST_MOST];
 	u32 depth;
 	struct hb_operators_counts counts;
@@ -54,14 +62,14 @@ struct place { /* where a call was made */
 };
 
 /* The innermost operator of a profiler around the call. */
-static bool in_span(const struct hb_operators *o, u32 t, const struct hb_tl_call *c, struct place *p)
+static bool in_span(const struct hb_operators *o, const struct hb_tl_call *c, struct place *p)
 {
-	u32 n, i;
-	const struct hb_tl_op *v = hb_timeline__ops(o->tl, t, &n);
+	const struct hb_tl_op *v = o->at.op;
+	u32 i;
 
-	if (!n)
+	if (!o->at.ops)
 		return false;
-	i = hb_timeline__at(o->tl, t, HB_TL_OP, c->at.begin);
+	i = hb_timeline__at(o->tl, o->at.thread, HB_TL_OP, c->at.begin);
 	while (i != HB_NONE && (v[i].kind != HB_OPKIND_CPU_OP || v[i].at.end <= c->at.begin))
 		i = v[i].at.outer;
 	if (i == HB_NONE)
@@ -75,15 +83,16 @@ static bool in_span(const struct hb_operators *o, u32 t, const struct hb_tl_call
 }
 
 /* The recorded call of the function that the frame names, if it was asked for. */
-static bool in_pycall(const struct hb_operators *o, u32 t, const struct hb_tl_call *c, struct place *p)
+static bool in_pycall(const struct hb_operators *o, const struct hb_tl_call *c, struct place *p)
 {
 	struct hb_window *w = hb_timeline__window(o->tl);
-	u32 n, i;
-	const struct hb_tl_pycall *v = hb_timeline__pycalls(o->tl, t, &n);
+	const struct hb_tl_pycall *v = o->at.pycall;
+	u32 i;
 
-	if (!n)
+	if (!o->at.pycalls)
 		return false;
-	for (i = hb_timeline__at(o->tl, t, HB_TL_PYCALL, c->at.begin); i != HB_NONE; i = v[i].at.outer) {
+	i = hb_timeline__at(o->tl, o->at.thread, HB_TL_PYCALL, c->at.begin);
+	for (; i != HB_NONE; i = v[i].at.outer) {
 		const struct hb_loc *l = hb_window__loc(w, v[i].func);
 
 		if (!l || l->func != p->name || l->file != p->file || v[i].at.end <= c->at.begin)
@@ -98,9 +107,9 @@ static bool in_pycall(const struct hb_operators *o, u32 t, const struct hb_tl_ca
 	return false;
 }
 
-static bool in_frames(struct hb_operators *o, u32 t, const struct hb_tl_call *c, struct place *p)
+static bool in_frames(struct hb_operators *o, const struct hb_tl_call *c, struct place *p)
 {
-	struct hb_picked *f = hb_frame_pick__of(&o->pick, hb_timeline__thread(o->tl, t)->pid, c->at.stack);
+	struct hb_picked *f = hb_frame_pick__of(&o->pick, o->at.pid, c->at.stack);
 	const struct hb_loc *l = f->loc ? hb_window__loc(hb_timeline__window(o->tl), f->loc) : NULL;
 
 	if (!l)
@@ -113,15 +122,15 @@ static bool in_frames(struct hb_operators *o, u32 t, const struct hb_tl_call *c,
 			    .end = c->at.end,
 			    .basis = HB_OPERATOR_BY_STACK,
 			    .row = &f->mine};
-	in_pycall(o, t, c, p);
+	in_pycall(o, c, p);
 	return true;
 }
 
 /* ---- executions ---- */
 
-static struct hb_operator *row_of(struct hb_operators *o, u32 pid, const struct place *p, u32 *index)
+static struct hb_operator *row_of(struct hb_operators *o, const struct place *p, u32 *index)
 {
-	const u32 key[] = {pid, p->name, p->file, p->basis};
+	const u32 key[] = {o->at.pid, p->name, p->file, p->basis};
 	bool fresh;
 	struct hb_operator *r;
 
@@ -133,7 +142,7 @@ static struct hb_operator *row_of(struct hb_operators *o, u32 pid, const struct 
 	if (!r)
 		return NULL;
 	if (fresh) {
-		r->pid = pid;
+		r->pid = o->at.pid;
 		r->name = p->name;
 		r->file = p->file;
 		r->line = p->line;
@@ -203,7 +212,7 @@ static struct exec *enter(struct hb_operators *o, const struct place *p, u32 row
 	return &o->exec[o->n - 1];
 }
 
-static int add_call(struct hb_operators *o, u32 t, const struct hb_tl_call *c, u32 *exec)
+static int add_call(struct hb_operators *o, const struct hb_tl_call *c, u32 *exec)
 {
 	struct place p;
 	struct hb_operator *r;
@@ -212,11 +221,11 @@ static int add_call(struct hb_operators *o, u32 t, const struct hb_tl_call *c, u
 
 	o->counts.calls++;
 	close_ended(o, c->at.begin);
-	if (!in_span(o, t, c, &p) && !in_frames(o, t, c, &p)) {
+	if (!in_span(o, c, &p) && !in_frames(o, c, &p)) {
 		o->counts.without++;
 		return o->pick.oom ? -ENOMEM : 0;
 	}
-	r = row_of(o, hb_timeline__thread(o->tl, t)->pid, &p, &row);
+	r = row_of(o, &p, &row);
 	x = r ? enter(o, &p, row) : NULL;
 	if (!x)
 		return -ENOMEM;
@@ -228,6 +237,39 @@ static int add_call(struct hb_operators *o, u32 t, const struct hb_tl_call *c, u
 	return 0;
 }
 
+/* Many windows have no operators: then this is no memory. */
+static int note_exec(struct hb_operators *o, u32 call, u32 exec)
+{
+	u32 **of = &o->of_call[o->at.thread];
+
+	if (!*of) {
+		*of = malloc((o->at.calls + 1ULL) * sizeof(**of));
+		if (!*of)
+			return -ENOMEM;
+		memset(*of, 0xff, o->at.calls * sizeof(**of));
+	}
+	(*of)[call] = exec;
+	return 0;
+}
+
+static int by_calls(struct hb_operators *o)
+{
+	int err = 0;
+
+	for (u32 i = 0; i < o->at.calls && !err; i++) {
+		const struct hb_tl_call *c = &o->at.call[i];
+		u32 exec = NO_EXEC;
+
+		if (c->at.outer != HB_NONE)
+			exec = o->of_call[o->at.thread] ? o->of_call[o->at.thread][c->at.outer] : NO_EXEC;
+		else if (!(c->flags & HB_AFLAG_INNER))
+			err = add_call(o, c, &exec);
+		if (!err && exec != NO_EXEC)
+			err = note_exec(o, i, exec);
+	}
+	return err;
+}
+
 static int by_threads(struct hb_operators *o)
 {
 	u32 threads = hb_timeline__threads(o->tl);
@@ -237,20 +279,14 @@ static int by_threads(struct hb_operators *o)
 	if (!o->of_call)
 		return -ENOMEM;
 	for (u32 t = 0; t < threads && !err; t++) {
-		u32 n;
-		const struct hb_tl_call *c = hb_timeline__calls(o->tl, t, &n);
+		struct at *at = &o->at;
 
-		o->of_call[t] = malloc((n + 1) * sizeof(**o->of_call));
-		if (!o->of_call[t])
-			return -ENOMEM;
+		*at = (struct at){.thread = t, .pid = hb_timeline__thread(o->tl, t)->pid};
+		at->call = hb_timeline__calls(o->tl, t, &at->calls);
+		at->op = hb_timeline__ops(o->tl, t, &at->ops);
+		at->pycall = hb_timeline__pycalls(o->tl, t, &at->pycalls);
 		o->depth = 0;
-		for (u32 i = 0; i < n && !err; i++) {
-			o->of_call[t][i] = NO_EXEC;
-			if (c[i].at.outer == HB_NONE && !(c[i].flags & HB_AFLAG_INNER))
-				err = add_call(o, t, &c[i], &o->of_call[t][i]);
-			else if (c[i].at.outer != HB_NONE)
-				o->of_call[t][i] = o->of_call[t][c[i].at.outer];
-		}
+		err = by_calls(o);
 	}
 	return err;
 }
@@ -262,7 +298,7 @@ static u32 exec_of(const struct hb_operators *o, const struct hb_launch *l)
 	u32 t = hb_timeline__by_task(o->tl, l->task), n, i;
 	const struct hb_tl_call *c = t == HB_NONE ? NULL : hb_timeline__calls(o->tl, t, &n);
 
-	if (!c)
+	if (!c || !o->of_call[t])
 		return NO_EXEC;
 	for (i = hb_timeline__from(o->tl, t, HB_TL_CALL, l->begin); i < n && c[i].at.begin == l->begin; i++)
 		if (c[i].correlation == l->correlation)

@@ -136,7 +136,7 @@ static int operators_of(struct exec *x)
 			continue;
 		op = r->op_of[l] - 1;
 		if (!x->work[op].first) {
-			x->step[op] = r->step_of[l];
+			x->step[op] = r->n_steps ? r->step_of[l] : 0;
 			if (x->step[op] && hb_roof__needs_step(r->ops[op].rule))
 				x->in_step[x->step[op] - 1]++;
 		}
@@ -255,6 +255,8 @@ static enum hb_roof_why why(const struct hb_roofline *r, const struct hb_device_
 	*op = 0;
 	if (l == UINT32_MAX)
 		return o->launch ? HB_ROOF_GRAPH : HB_ROOF_NO_LAUNCH;
+	if (!r->n_ops)
+		return HB_ROOF_NO_OPERATOR;
 	if (r->op_of[l]) {
 		*op = r->ops[r->op_of[l] - 1].name;
 		return (enum hb_roof_why)r->ops[r->op_of[l] - 1].why;
@@ -268,51 +270,47 @@ static bool alike(const struct hb_roof_rest *a, const struct hb_roof_rest *b)
 	return a->name == b->name && a->operator== b->operator&& a->why == b->why;
 }
 
+/* The row of what is like this, made when it is new; NULL: out of memory. */
+static struct hb_roof_rest *row_of(struct hb_roofline *r, const struct hb_roof_rest *what)
+{
+	u64 *slot, key = hb_hash64((u64)what->name << 32 | what->operator) ^ what->why;
+	struct hb_roof_rest *rest;
+
+	while ((slot = hb_map__slot(r->rest_of, key, NULL)) && *slot) {
+		rest = &r->rest[*slot - 1];
+		if (alike(rest, what))
+			return rest;
+		key++;
+	}
+	rest = slot ? hb_roof__push(&r->rest, &r->n_rest, &r->cap_rest, sizeof(*rest)) : NULL;
+	if (!rest)
+		return NULL;
+	*rest = *what;
+	*slot = r->n_rest;
+	return rest;
+}
+
 /* The few that come again and again are found without a map. */
 struct recent {
 	u32 at[1024]; /* index of rest + 1 */
 };
 
-static u32 *recent_of(struct recent *v, const struct hb_roof_rest *what)
-{
-	u64 x = ((u64)what->name << 32 | what->operator) * 0x9e3779b97f4a7c15ULL + what->why;
-
-	return &v->at[(x ^ x >> 32) & 1023];
-}
-
 static int leave(struct hb_roofline *r, const struct hb_device_op *o, struct recent *v)
 {
 	struct hb_roof_rest what = {.name = o->name}, *rest;
-	u64 *slot, key;
 	u32 *at;
 
 	what.why = why(r, o, &what.operator);
-	at = recent_of(v, &what);
+	at = &v->at[(what.name + 331 * what.why + 0x9e3779b1u * what.operator) & 1023];
 	rest = *at ? &r->rest[*at - 1] : NULL;
-	if (rest && alike(rest, &what)) {
-		rest->count++;
-		rest->total += o->end - o->begin;
-		return 0;
-	}
-	key = hb_hash64((u64)what.name << 32 | what.operator) ^ what.why;
-	while ((slot = hb_map__slot(r->rest_of, key, NULL)) && *slot) {
-		rest = &r->rest[*slot - 1];
-		if (alike(rest, &what))
-			break;
-		key++;
-	}
-	if (!slot)
-		return -ENOMEM;
-	if (!*slot) {
-		rest = hb_roof__push(&r->rest, &r->n_rest, &r->cap_rest, sizeof(*rest));
+	if (!rest || !alike(rest, &what)) {
+		rest = row_of(r, &what);
 		if (!rest)
 			return -ENOMEM;
-		*rest = what;
-		*slot = r->n_rest;
+		*at = (u32)(rest - r->rest) + 1;
 	}
-	*at = (u32)*slot;
-	r->rest[*slot - 1].count++;
-	r->rest[*slot - 1].total += o->end - o->begin;
+	rest->count++;
+	rest->total += o->end - o->begin;
 	return 0;
 }
 
@@ -325,6 +323,27 @@ static int cmp_rest(const void *a, const void *b)
 	return x->name < y->name ? -1 : x->name > y->name;
 }
 
+static int rest_of(struct hb_roofline *r, const struct hb_device *v, struct recent *recent)
+{
+	struct hb_roof_counts *k = &r->counts;
+	const u8 *done = r->done[v->index];
+
+	for (u32 i = 0; i < v->n_ops; i++) {
+		const struct hb_device_op *o = &v->op[i];
+
+		if (o->kind != HB_DEVKIND_KERNEL)
+			continue;
+		k->kernels++;
+		k->ns += o->end - o->begin;
+		if (done[i]) {
+			k->modelled++;
+			k->modelled_ns += o->end - o->begin;
+		} else if (leave(r, o, recent))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 int hb_roof__rest(struct hb_roofline *r)
 {
 	struct recent recent = {0};
@@ -332,18 +351,8 @@ int hb_roof__rest(struct hb_roofline *r)
 
 	r->counts.steps = r->n_steps;
 	for (u32 d = 0; (v = hb_devices__at(r->d, d)); d++)
-		for (u32 i = 0; i < v->n_ops; i++) {
-			const struct hb_device_op *o = &v->op[i];
-
-			if (o->kind != HB_DEVKIND_KERNEL)
-				continue;
-			r->counts.kernels++;
-			r->counts.ns += o->end - o->begin;
-			r->counts.modelled += r->done[d][i];
-			r->counts.modelled_ns += r->done[d][i] ? o->end - o->begin : 0;
-			if (!r->done[d][i] && leave(r, o, &recent))
-				return -ENOMEM;
-		}
+		if (rest_of(r, v, &recent))
+			return -ENOMEM;
 	if (r->n_rest)
 		qsort(r->rest, r->n_rest, sizeof(*r->rest), cmp_rest);
 	return 0;

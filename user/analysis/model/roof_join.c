@@ -176,17 +176,22 @@ static void end_calls(struct hb_roofline *r)
 	}
 }
 
+/* What each launch is told, where there is what can tell it: NULL when there is nothing. */
+static int make_room(u32 **of, u32 launches, u32 spans)
+{
+	*of = spans ? calloc((size_t)launches + 1, sizeof(**of)) : NULL;
+	return spans && !*of ? -ENOMEM : 0;
+}
+
 int hb_roof__join(struct hb_roofline *r)
 {
 	struct sweep s = {.r = r};
 	int rc;
 
 	s.launch = hb_devices__launches(r->d, &s.n_launches);
-	r->op_of = calloc((size_t)s.n_launches + 1, sizeof(u32));
-	r->in_op = calloc((size_t)s.n_launches + 1, sizeof(u32));
-	r->call_of = calloc((size_t)s.n_launches + 1, sizeof(u32));
-	r->step_of = calloc((size_t)s.n_launches + 1, sizeof(u32));
-	if (!r->op_of || !r->in_op || !r->call_of || !r->step_of)
+	if (make_room(&r->op_of, s.n_launches, r->n_ops) || make_room(&r->in_op, s.n_launches, r->n_ops) ||
+	    make_room(&r->call_of, s.n_launches, r->n_calls) ||
+	    make_room(&r->step_of, s.n_launches, r->n_steps))
 		return -ENOMEM;
 	end_calls(r);
 	s.base = (const void *)r->ops, s.stride = sizeof(*r->ops), s.n = r->n_ops, s.at = at_op;

@@ -469,7 +469,7 @@ int hb_roof__plan(struct hb_roofline *r)
 	const struct hb_device *v;
 	int rc = 0;
 
-	for (u32 i = 0; r->o.llm && !rc && (v = hb_devices__at(r->d, i)); i++)
+	for (u32 i = 0; r->o.llm && r->n_steps && !rc && (v = hb_devices__at(r->d, i)); i++)
 		rc = look_at_device(r, v);
 	return rc;
 }
