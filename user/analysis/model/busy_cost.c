@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/radix.h"
+
 #define TIMES	 31    /* kept of a set: the last ones */
 #define SETS	 4096  /* more different sets than this are not learnt from */
 #define PIECES	 65536 /* nor from larger ones */
@@ -23,6 +25,7 @@ struct piece {
 struct set {
 	struct piece *piece;
 	u32 n_pieces, total; /* different ones; all */
+	u64 weight;	     /* sum of squared counts */
 	u64 time[TIMES], bound[TIMES];
 	u32 n_times, n_bounds;
 	u64 takes;  /* after solve .. */
@@ -116,11 +119,26 @@ void hb_costs__limit(struct hb_costs *c, u32 key, u64 ns)
 		c->key[key].time[c->key[key].n_times++ % TIMES] = ns < COST_MAX ? ns : COST_MAX;
 }
 
-static int cmp_u32(const void *a, const void *b)
-{
-	u32 x = *(const u32 *)a, y = *(const u32 *)b;
+#define KEY_OF(x) (*(x))
+HB_RADIX_SORT(sort_keys, u32, KEY_OF)
 
-	return x < y ? -1 : x > y;
+/* Keys are few beside the pieces of a large set: counting them is sorting them. */
+static int sort(const struct hb_costs *c, u32 *key, u32 n)
+{
+	u32 *count, to = 0;
+
+	if (c->n_keys / 4 > n)
+		return sort_keys(key, n);
+	count = calloc(c->n_keys + 1, sizeof(*count));
+	if (!count)
+		return -ENOMEM;
+	for (u32 i = 0; i < n; i++)
+		count[key[i]]++;
+	for (u32 k = 0; k < c->n_keys; k++)
+		for (; count[k]; count[k]--)
+			key[to++] = k;
+	free(count);
+	return 0;
 }
 
 static int fill_set(struct set *s, const u32 *key, u32 n)
@@ -137,6 +155,8 @@ static int fill_set(struct set *s, const u32 *key, u32 n)
 			s->piece[s->n_pieces++] = (struct piece){.key = key[i]};
 		s->piece[s->n_pieces - 1].count++;
 	}
+	for (u32 i = 0; i < s->n_pieces; i++)
+		s->weight += (u64)s->piece[i].count * s->piece[i].count;
 	s->total = n;
 	return 0;
 }
@@ -149,7 +169,8 @@ int hb_costs__learn(struct hb_costs *c, u32 *key, u32 n, u64 ns, bool bound)
 
 	if (!n || n > PIECES || ns > COST_MAX)
 		return 0;
-	qsort(key, n, sizeof(*key), cmp_u32);
+	if (sort(c, key, n))
+		return -ENOMEM;
 	if (c->n_sets == SETS && !hb_map__get(c->sets, hb_hash_bytes(key, n * sizeof(*key)), NULL))
 		return 0;
 	at = hb_map__slot(c->sets, hb_hash_bytes(key, n * sizeof(*key)), &fresh);
@@ -181,26 +202,30 @@ static u32 kept(u32 n_times)
  * bound only, just pieces that no other set tells of may take all of it. */
 static void spread(struct hb_costs *c, const struct set *s, u32 most)
 {
-	s64 off = (s64)s->takes, weight = 0;
-	bool more, timed = s->timed;
+	s64 off = (s64)s->takes, weight = (s64)s->weight;
+	bool more, timed = s->timed, all, fresh = false;
 
 	for (u32 i = 0; i < s->n_pieces; i++) {
 		s64 cost = c->cost[s->piece[i].key];
 
 		off -= cost > 0 ? cost * s->piece[i].count : 0;
+		fresh |= cost < 0;
 	}
 	more = off > 0;
 	off = clamp(off, -COST_MAX, COST_MAX);
 	if (timed || more)
 		off = off * (timed ? kept(s->n_times) : 1) / most;
-	for (u32 i = 0; i < s->n_pieces; i++)
-		if (timed || !more || !c->key[s->piece[i].key].timed)
-			weight += (s64)s->piece[i].count * s->piece[i].count;
+	if (!off && !fresh)
+		return;
+	all = timed || !more;
+	for (u32 i = 0; i < s->n_pieces && !all; i++)
+		if (c->key[s->piece[i].key].timed)
+			weight -= (s64)s->piece[i].count * s->piece[i].count;
 	for (u32 i = 0; i < s->n_pieces; i++) {
 		struct key *k = &c->key[s->piece[i].key];
 		s64 *cost = &c->cost[s->piece[i].key];
 
-		if (timed || !more || !k->timed)
+		if (all || !k->timed)
 			*cost = clamp((*cost > 0 ? *cost : 0) + off * (s64)s->piece[i].count / weight, 0,
 				      k->limit);
 	}
