@@ -168,20 +168,25 @@ static u64 times(u64 a, u64 b)
 	return __builtin_mul_overflow(a, b, &c) ? UINT64_MAX : c;
 }
 
-static void fill_op(struct hb_device_op *o, const struct hb_record *rec, const struct hb_rec_device *r,
-		    u32 stream)
+/* All at once, as it stays: `k` is of a kernel. */
+static void fill_op(struct hb_device_op *o, const struct hb_record *rec, const struct name *k, u32 stream,
+		    u32 launch)
 {
+	const struct hb_rec_device *r = rec->data;
 	u64 threads = (u64)r->bx * r->by * r->bz;
 
 	*o = (struct hb_device_op){
 	    .begin = rec->begin,
 	    .end = rec->ts,
-	    .size = r->kind == HB_DEVKIND_KERNEL ? times((u64)r->gx * r->gy, r->gz) : r->bytes,
-	    .name = r->name,
+	    .size = k ? times((u64)r->gx * r->gy, r->gz) : r->bytes,
+	    .name = k ? k->row : r->name,
+	    .launch = launch,
 	    .stream = stream,
 	    .threads = threads < 2047 ? (u32)threads : 2047,
 	    .kind = r->kind & 3,
-	    .work = r->kind == HB_DEVKIND_MEMCPY ? HB_WORK_MEMCPY : HB_WORK_COMPUTE,
+	    .work = k				   ? k->pub.work & 3
+		    : r->kind == HB_DEVKIND_MEMCPY ? HB_WORK_MEMCPY
+						   : HB_WORK_COMPUTE,
 	    .copy = r->copy < 16 ? r->copy : HB_COPY_UNKNOWN,
 	    .src = r->srcmem < 16 ? r->srcmem : HB_MEMKIND_UNKNOWN,
 	    .dst = r->dstmem < 16 ? r->dstmem : HB_MEMKIND_UNKNOWN,
@@ -189,18 +194,13 @@ static void fill_op(struct hb_device_op *o, const struct hb_record *rec, const s
 }
 
 /* Most calls end before their work does, and are known by then. */
-static int find_launch(struct hb_devices *d, struct dev *v, u32 i, u64 correlation)
+static int wait_for_call(struct dev *v, u64 correlation)
 {
-	struct hb_device_op *o = &v->ops[i];
-	struct pending *late;
+	struct pending *late = hb_devices__push(&v->pending, &v->n_pending, &v->cap_pending, sizeof(*late));
 
-	o->launch = hb_numbers__find(d, v->numbers, correlation, o->begin);
-	if (o->launch || !correlation)
-		return 0;
-	late = hb_devices__push(&v->pending, &v->n_pending, &v->cap_pending, sizeof(*late));
 	if (!late)
 		return -ENOMEM;
-	*late = (struct pending){.correlation = correlation, .op = i};
+	*late = (struct pending){.correlation = correlation, .op = v->n_ops - 1};
 	return 0;
 }
 
@@ -208,23 +208,22 @@ static int on_operation(struct hb_devices *d, const struct hb_record *r, const s
 {
 	struct dev *v = device_of(d, r, x->device);
 	struct hb_device_op *o = v ? new_op(d, v) : NULL;
-	u32 stream;
+	struct name *k = NULL;
+	u32 stream, launch;
 
 	if (!o || stream_of(v, x, &stream))
 		return -ENOMEM;
-	fill_op(o, r, x, stream);
-	v->unsorted |= o->begin < v->last_begin;
-	v->last_begin = o->begin;
 	if (x->kind == HB_DEVKIND_KERNEL) {
-		struct name *k = hb_devices__name(d, x->name);
-
+		k = hb_devices__name(d, x->name);
 		if (!k)
 			return -ENOMEM;
-		o->work = k->pub.work & 3;
-		o->name = k->row;
 		k->n++;
 	}
-	return find_launch(d, v, v->n_ops - 1, x->correlation);
+	launch = hb_numbers__find(d, v->numbers, x->correlation, r->begin);
+	fill_op(o, r, k, stream, launch);
+	v->unsorted |= r->begin < v->last_begin;
+	v->last_begin = r->begin;
+	return launch || !x->correlation ? 0 : wait_for_call(v, x->correlation);
 }
 
 static int on_device(struct hb_devices *d, const struct hb_record *r)
