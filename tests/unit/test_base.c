@@ -7,6 +7,7 @@
 #include "base/text.h"
 
 #include <errno.h>
+#include <fnmatch.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -93,6 +94,23 @@ static void no_path_hides_the_reason(void **state)
 	memset(path, ' ', sizeof(path) - 1); /* no words at all */
 	hb_error__set(&e, HB_EXIT_FAILED, -5, "cannot write %s: the reason", path);
 	assert_string_equal(e.text + strlen(e.text) - 12, ": the reason");
+}
+
+/* Patterns of stars are matched without fnmatch(), which says what they mean. */
+static void stars(void **state)
+{
+	static const char *const patterns[] = {
+	    "",	     "*",     "a",   "a*", "*a",    "a*b",   "*a*",  "*ab",  "*a*b*", "**a**", "a**",
+	    "*a*ba", "ab*ab", "a?b", "?",  "[ab]*", "*[!a]", "\\*a", "*\\*", "[",     "*a[",   "a*?"};
+	char text[8] = {0};
+
+	for (size_t i = 0; i < sizeof(patterns) / sizeof(*patterns); i++)
+		for (unsigned k = 0; k < 4096; k++) { /* all texts of up to six of these */
+			for (unsigned c = 0; c < 6; c++)
+				text[c] = "\0ab*"[k >> 2 * c & 3];
+			assert_int_equal(hb_text__glob(patterns[i], text),
+					 fnmatch(patterns[i], text, 0) == 0);
+		}
 }
 
 static void globs(void **state)
@@ -432,6 +450,7 @@ int main(void)
 	    cmocka_unit_test(clean_strips_what_terminals_obey),
 	    cmocka_unit_test(long_words_are_cut_in_the_middle),
 	    cmocka_unit_test(no_path_hides_the_reason),
+	    cmocka_unit_test(stars),
 	    cmocka_unit_test(globs),
 	    cmocka_unit_test(durations),
 	    cmocka_unit_test(sizes),

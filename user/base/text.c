@@ -53,9 +53,42 @@ char *hb_text__clean(char *s)
 	return s;
 }
 
+enum match { NO, YES, MORE }; /* MORE: the pattern has more than stars, as few do */
+
+#define WILD "*?[\\"
+
+/* What stands between two stars is looked for where what is before it ended, what is behind the last one at
+ * the end. */
+static enum match match_stars(const char *p, const char *s)
+{
+	size_t n = strcspn(p, WILD), left;
+
+	if (p[n] && p[n] != '*')
+		return MORE;
+	if (!p[n])
+		return strcmp(p, s) == 0 ? YES : NO;
+	if (strncmp(p, s, n) != 0)
+		return NO;
+	for (;;) {
+		s += n;
+		p += n + strspn(p + n, "*");
+		n = strcspn(p, WILD);
+		if (p[n] && p[n] != '*')
+			return MORE;
+		left = strlen(s);
+		if (!p[n])
+			return left >= n && memcmp(s + left - n, p, n) == 0 ? YES : NO;
+		s = memmem(s, left, p, n);
+		if (!s)
+			return NO;
+	}
+}
+
 bool hb_text__glob(const char *pattern, const char *s)
 {
-	return fnmatch(pattern, s, 0) == 0;
+	enum match m = match_stars(pattern, s);
+
+	return m == MORE ? fnmatch(pattern, s, 0) == 0 : m == YES;
 }
 
 const char *hb_text__basename(const char *path)
