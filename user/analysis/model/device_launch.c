@@ -61,7 +61,6 @@ void hb_queue__free(struct queue *q)
 /* Operations of one launch come one after the other, at one time. */
 static void enter(struct queue *q, struct hb_device_op *o)
 {
-	struct hb_stream *s = &q->v->streams[o->stream];
 	struct depth *k = &q->depth[o->stream];
 
 	if (o->launch != q->number) {
@@ -73,8 +72,7 @@ static void enter(struct queue *q, struct hb_device_op *o)
 	o->empty = q->empty;
 	if (++k->n == FULL)
 		k->since = o->asked;
-	if (k->n > s->queue_max)
-		s->queue_max = k->n;
+	k->most = k->n > k->most ? k->n : k->most;
 	q->length[q->n_lengths - 1] = ++q->total;
 }
 
@@ -117,6 +115,8 @@ void hb_queue__begin(struct queue *q, u32 i)
 
 void hb_queue__finish(struct queue *q)
 {
+	for (u32 i = 0; i < q->v->n_streams; i++)
+		q->v->streams[i].queue_max = q->depth[i].most;
 	q->v->pub.queue = hb_dist__of(q->length, q->n_lengths);
 	q->v->pub.delay = hb_dist__of(q->delay, q->n_delays);
 }

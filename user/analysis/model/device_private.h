@@ -97,8 +97,8 @@ static inline struct hb_launch *launch_of(const struct hb_devices *d, const stru
  * looked at soon are fetched meanwhile. */
 static inline void expect_launch(const struct hb_devices *d, const struct dev *v, u32 i)
 {
-	if (i + HB_FETCH_AHEAD < v->n_ops)
-		hb_devices__fetch(d, &v->ops[i + HB_FETCH_AHEAD]);
+	if (i + HB_FETCH_AHEAD < v->n_ops && v->ops[i + HB_FETCH_AHEAD].launch)
+		__builtin_prefetch(&d->launch[v->ops[i + HB_FETCH_AHEAD].launch - 1]);
 }
 
 /* The next item of a growing array not set yet; NULL: out of memory, or 2^32 of them. */
@@ -141,6 +141,11 @@ void hb_devices__link(struct hb_devices *d, struct dev *v);
 /* What is left of one device, when all are linked: queue, delays, unions, gaps, copies. 0 or -ENOMEM. */
 int hb_devices__time(struct hb_devices *d, struct dev *v);
 
+struct depth {	     /* of a stream's queue */
+	u64 since;   /* when it became full */
+	u32 n, most; /* launched and not begun */
+};
+
 /* The queue of one device as time goes on, and what comes of each launch. */
 struct queue {
 	struct hb_devices *d;
@@ -151,11 +156,8 @@ struct queue {
 	u32 number;		       /* launch of the last one that was */
 	bool empty;		       /* there was nothing in the queue when it was */
 	u32 total;		       /* launched and not begun */
-	struct depth {		       /* the same by stream */
-		u64 since;	       /* when it became full */
-		u32 n;
-	} * depth;
-	u64 *length, *delay; /* one for each launch */
+	struct depth *depth;	       /* the same by stream */
+	u64 *length, *delay;	       /* one for each launch */
 	u32 n_lengths, n_delays;
 };
 int hb_queue__init(struct queue *q, struct hb_devices *d, struct dev *v); /* 0 or -ENOMEM */

@@ -54,48 +54,21 @@ static bool missing(const struct hb_gap *g, const struct hb_device_op *o, const 
 	       l->begin - g->begin <= g->end - l->begin;
 }
 
-static struct hb_gap look(const struct hb_devices *d, const struct dev *v, u64 begin, u32 next)
+static enum hb_gap_cause cause_of(const struct hb_devices *d, const struct dev *v, const struct hb_gap *g)
 {
-	const struct hb_device_op *o = &v->pub.op[next];
-	struct hb_gap g = {.begin = begin, .end = o->begin, .host_end = begin, .next = next};
+	const struct hb_device_op *o = &v->ops[g->next];
 
-	g.size = (u8)size_of(g.end - g.begin);
-	if (!o->launch || begin < v->pub.known)
-		g.cause = HB_GAP_UNKNOWN;
-	else if (o->asked <= begin)
-		g.cause = HB_GAP_DEP;
-	else if (g.size == HB_GAP_MACRO && missing(&g, o, launch_of(d, o)))
-		g.cause = HB_GAP_MISSING;
-	else
-		g.host_end = o->asked < g.end ? o->asked : g.end;
-	return g;
+	if (!o->launch || g->begin < v->pub.known)
+		return HB_GAP_UNKNOWN;
+	if (o->asked <= g->begin)
+		return HB_GAP_DEP;
+	return g->size == HB_GAP_MACRO && missing(g, o, launch_of(d, o)) ? HB_GAP_MISSING : HB_GAP_HOST;
 }
 
-static void sum(struct dev *v, const struct hb_gap *g)
+static int keep(struct dev *v, const struct hb_gap *g)
 {
-	struct hb_gap_sum *s = &v->pub.gaps[g->size];
-	u64 ns = g->end - g->begin;
+	struct hb_gap *kept = hb_devices__push(&v->gaps, &v->n_gaps, &v->cap_gaps, sizeof(*kept));
 
-	s->count++;
-	s->ns += ns;
-	if (g->cause == HB_GAP_HOST) {
-		s->host_ns += g->host_end - g->begin;
-		s->tail_ns += g->end - g->host_end;
-	}
-	s->dep_ns += g->cause == HB_GAP_DEP ? ns : 0;
-	s->unknown_ns += g->cause == HB_GAP_UNKNOWN ? ns : 0;
-	s->missing_ns += g->cause == HB_GAP_MISSING ? ns : 0;
-	v->pub.missing += g->cause == HB_GAP_MISSING ? ns : 0;
-}
-
-static int add_gap(struct dev *v, const struct hb_gap *g)
-{
-	struct hb_gap *kept;
-
-	sum(v, g);
-	if (g->size == HB_GAP_FLOOR)
-		return 0;
-	kept = hb_devices__push(&v->gaps, &v->n_gaps, &v->cap_gaps, sizeof(*kept));
 	if (!kept)
 		return -ENOMEM;
 	*kept = *g;
@@ -103,6 +76,37 @@ static int add_gap(struct dev *v, const struct hb_gap *g)
 	if (g->cause == HB_GAP_MISSING || g->begin < v->pub.known)
 		hb_ivs__add(&v->not_known, g->begin, g->end);
 	return 0;
+}
+
+/* From `begin` until operation `next` begins. */
+static int add_gap(const struct hb_devices *d, struct dev *v, u64 begin, u32 next)
+{
+	struct hb_gap g = {.begin = begin, .end = v->ops[next].begin, .host_end = begin, .next = next};
+	u64 ns = g.end - g.begin;
+	struct hb_gap_sum *s;
+
+	g.size = (u8)size_of(ns);
+	g.cause = (u8)cause_of(d, v, &g);
+	s = &v->pub.gaps[g.size];
+	s->count++;
+	s->ns += ns;
+	switch (g.cause) {
+	case HB_GAP_HOST:
+		g.host_end = v->ops[next].asked < g.end ? v->ops[next].asked : g.end;
+		s->host_ns += g.host_end - g.begin;
+		s->tail_ns += g.end - g.host_end;
+		break;
+	case HB_GAP_DEP:
+		s->dep_ns += ns;
+		break;
+	case HB_GAP_UNKNOWN:
+		s->unknown_ns += ns;
+		break;
+	default:
+		s->missing_ns += ns;
+		v->pub.missing += ns;
+	}
+	return g.size == HB_GAP_FLOOR ? 0 : keep(v, &g);
 }
 
 /* The first operation without a call was launched before the window, unless its stream had one with a call
@@ -136,9 +140,7 @@ static int walk(const struct hb_devices *d, struct dev *v, struct parts *p)
 		expect_launch(d, v, i);
 		hb_queue__begin(&p->queue, i);
 		if (o->begin > all.end) {
-			struct hb_gap g = look(d, v, all.end, i);
-
-			if (add_gap(v, &g))
+			if (add_gap(d, v, all.end, i))
 				return -ENOMEM;
 			all.end = o->begin;
 		}
