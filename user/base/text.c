@@ -86,7 +86,11 @@ static enum match match_stars(const char *p, const char *s)
 
 bool hb_text__glob(const char *pattern, const char *s)
 {
-	enum match m = match_stars(pattern, s);
+	enum match m;
+
+	if (*pattern != *s && *pattern && !strchr(WILD, *pattern)) /* as most are */
+		return false;
+	m = match_stars(pattern, s);
 
 	return m == MORE ? fnmatch(pattern, s, 0) == 0 : m == YES;
 }

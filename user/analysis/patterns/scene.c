@@ -231,24 +231,24 @@ const char *hb_scene__frame_text(const struct hb_scene *s, u32 pid, u32 stack, c
 
 /* ---- frames ---- */
 
-static bool func_is(const char *pattern, const char *func)
+/* What begins with a star and is like the last part is like the whole. */
+static bool func_is(const char *pattern, const char *func, const char *last)
 {
-	const char *last = strrchr(func, '.');
-
-	return hb_text__glob(pattern, func) || (last && hb_text__glob(pattern, last + 1));
+	return hb_text__glob(pattern, func) || (last && *pattern != '*' && hb_text__glob(pattern, last + 1));
 }
 
 static bool matches(const struct hb_scene *s, u32 loc, const struct hb_frame_rule *rule)
 {
 	const struct hb_loc *l = loc ? hb_window__loc(s->w, loc) : NULL;
-	const char *func, *module = NULL;
+	const char *func, *last, *module = NULL;
 	char buf[512];
 
 	if (!l || !l->func)
 		return false;
 	func = hb_window__string(s->w, l->func);
+	last = strrchr(func, '.');
 	for (; rule->func; rule++) {
-		if (!func_is(rule->func, func))
+		if (!func_is(rule->func, func, last))
 			continue;
 		if (strcmp(rule->module, "*") == 0)
 			return true;
