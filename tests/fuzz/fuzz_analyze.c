@@ -180,8 +180,11 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	h = hb_host__new(w, &e);
 	must(d && h);
 	for (u32 i = 0; i < RECORDS && next(&in, w, &r, payload); i++) {
-		must(!hb_devices__feed(d)->records(hb_devices__feed(d)->ctx, &r, 1));
-		must(!hb_host__feed(h)->records(hb_host__feed(h)->ctx, &r, 1));
+		struct hb_records one = {.record = {r}};
+
+		hb_records__add(&one);
+		must(!hb_devices__feed(d)->records(hb_devices__feed(d)->ctx, &one));
+		must(!hb_host__feed(h)->records(hb_host__feed(h)->ctx, &one));
 	}
 	look(w, d, h);
 	hb_host__free(h); /* it may look at the devices until then */

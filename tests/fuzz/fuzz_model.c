@@ -262,8 +262,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	h = hb_host__new(window, &e);
 	require(d && h, e.text);
 	while (cut(&at, end, &ts, payload, &r)) {
-		require(!hb_host__feed(h)->records(hb_host__feed(h)->ctx, &r, 1), "memory");
-		require(!hb_devices__feed(d)->records(hb_devices__feed(d)->ctx, &r, 1), "memory");
+		struct hb_records one = {.record = {r}};
+
+		hb_records__add(&one);
+		require(!hb_host__feed(h)->records(hb_host__feed(h)->ctx, &one), "memory");
+		require(!hb_devices__feed(d)->records(hb_devices__feed(d)->ctx, &one), "memory");
 	}
 	require(!hb_devices__finish(d, &e), e.text);
 	require(!hb_host__finish(h, hb_devices__count(d) ? d : NULL, &e), e.text);

@@ -27,24 +27,21 @@ struct stream {
 	size_t cap;
 };
 
-struct turn { /* when a stream's next record is due */
-	u64 ts;
-	struct stream *stream;
-};
-
 struct hb_merge {
 	int fd;
 	struct stream *streams[HB_MAX_STREAMS];
-	/* A heap, smallest ts on top. Where it has children no more stands UINT64_MAX, which nothing is
-	 * larger than: none has to be asked whether it is there. */
-	struct turn heap[2 * HB_MAX_STREAMS + 2];
+	/* A heap by the times of the streams' next records, the first one at 1, the children of i at 2 i and
+	 * 2 i + 1. Where there are none stands UINT64_MAX, which nothing is larger than: none has to be asked
+	 * whether it is there. */
+	u64 due[2 * HB_MAX_STREAMS + 2];
+	struct stream *of[HB_MAX_STREAMS + 1];
 	u32 n_streams, n_heap;
 	bool started;
 	ZSTD_DCtx *zstd;
 	u8 *in, *planes; /* shared: only rows stay */
 	size_t in_cap, planes_cap;
 	u64 bad_frames, bad_records;
-	u64 fitted[HB_TAKE_MAX][HB_RECORD_MAX / 8]; /* records that are shorter than this version's */
+	u64 fitted[HB_RECORDS_MAX][HB_RECORD_MAX / 8]; /* records that are shorter than this version's */
 };
 
 struct hb_merge *hb_merge__new(int fd)
@@ -116,20 +113,23 @@ static bool at_end(const struct stream *s)
 
 /* ---- the heap ---- */
 
-static inline void sift_down(struct turn *h, size_t i)
+static inline void sift_down(struct hb_merge *m, size_t i)
 {
-	struct turn moved = h[i];
+	struct stream *moved = m->of[i];
+	u64 ts = m->due[i], *due = m->due;
 
 	for (;;) {
 		size_t c = 2 * i;
 
-		c += h[c + 1].ts < h[c].ts;
-		if (moved.ts <= h[c].ts)
+		c += due[c + 1] < due[c];
+		if (ts <= due[c])
 			break;
-		h[i] = h[c];
+		due[i] = due[c];
+		m->of[i] = m->of[c];
 		i = c;
 	}
-	h[i] = moved;
+	due[i] = ts;
+	m->of[i] = moved;
 }
 
 /* Stands the stream before its next frame, which is read when its turn comes: at the time returned. */
@@ -148,25 +148,27 @@ void hb_merge__rewind(struct hb_merge *m)
 		if (!s)
 			continue;
 		s->spot = 0;
-		m->heap[++m->n_heap] = (struct turn){.ts = stand_before(s), .stream = s};
+		m->of[++m->n_heap] = s;
+		m->due[m->n_heap] = stand_before(s);
 	}
 	for (u32 i = m->n_heap + 1; i <= 2 * m->n_heap + 1; i++)
-		m->heap[i].ts = UINT64_MAX;
+		m->due[i] = UINT64_MAX;
 	for (u32 i = m->n_heap / 2; i > 0; i--)
-		sift_down(m->heap, i);
+		sift_down(m, i);
 	m->started = true;
 }
 
 static void drop_top(struct hb_merge *m)
 {
-	struct stream *s = m->heap[1].stream;
+	struct stream *s = m->of[1];
 
 	free(s->rows);
 	s->rows = NULL;
 	s->cap = 0;
-	m->heap[1] = m->heap[m->n_heap];
-	m->heap[m->n_heap--].ts = UINT64_MAX;
-	sift_down(m->heap, 1);
+	m->of[1] = m->of[m->n_heap];
+	m->due[1] = m->due[m->n_heap];
+	m->due[m->n_heap--] = UINT64_MAX;
+	sift_down(m, 1);
 }
 
 /* ---- frames ---- */
@@ -224,8 +226,8 @@ static int enter_frame(struct hb_merge *m, struct stream *s)
 		m->bad_records += spot->count;
 	}
 	s->spot++;
-	m->heap[1].ts = stand_before(s);
-	sift_down(m->heap, 1);
+	m->due[1] = stand_before(s);
+	sift_down(m, 1);
 	return 0;
 }
 
@@ -238,7 +240,7 @@ static __attribute__((noinline)) int bring(struct hb_merge *m)
 	if (!m->started)
 		hb_merge__rewind(m);
 	while (m->n_heap && !err) {
-		struct stream *s = m->heap[1].stream;
+		struct stream *s = m->of[1];
 
 		if (s->next != s->end)
 			return 1;
@@ -282,43 +284,49 @@ static inline u64 advance(struct stream *s, u64 ts)
 	return stand_before(s);
 }
 
-int hb_merge__take(struct hb_merge *m, const struct hb_merge_tasks *t, struct hb_record *r, u32 most)
+/* The record that a stream stands before; not those of types that are not known. */
+static inline void put(struct hb_merge *m, const struct hb_merge_tasks *t, const struct hb_file_head *h,
+		       struct hb_records *b)
 {
-	struct turn *top = m->heap + 1;
-	u32 n = 0;
+	struct hb_payloads *p = &m->of[1]->d.of[h->type];
+	struct hb_record *r = &b->record[b->n];
 
-	most = most < HB_TAKE_MAX ? most : HB_TAKE_MAX;
-	while (n < most) {
-		struct stream *s = top->stream;
-		const struct hb_file_head *h;
-		struct hb_payloads *p;
+	r->ts = m->due[1];
+	r->type = h->type;
+	r->task_idx = h->task < t->n ? h->task : 0;
+	r->task = t->task + r->task_idx;
+	r->data = p->size == p->wanted ? p->next : fit(m->fitted[b->n], p, p->next);
+	p->next += p->size;
+	if (!r->data)
+		return;
+	r->begin = begin_of(p, r->ts, r->data);
+	hb_records__add(b);
+}
+
+int hb_merge__take(struct hb_merge *m, const struct hb_merge_tasks *t, struct hb_records *b)
+{
+	hb_each_bit (type, b->types)
+		b->of[type] = 0;
+	b->types = 0;
+	b->n = 0;
+	while (b->n < HB_RECORDS_MAX) {
+		struct stream *s = m->of[1];
 
 		if (!m->n_heap || s->next == s->end) {
 			/* What was given out lies in decoded frames: none makes room for another meanwhile.
 			 */
-			int got = n ? 0 : bring(m);
+			int got = b->n ? 0 : bring(m);
 
 			if (got <= 0)
-				return n ? (int)n : got;
-			s = top->stream;
+				return b->n ? 1 : got;
+			s = m->of[1];
 		}
-		h = s->next;
-		p = &s->d.of[h->type];
-		r[n].ts = top->ts;
-		r[n].type = h->type;
-		r[n].task_idx = h->task < t->n ? h->task : 0;
-		r[n].task = t->task + r[n].task_idx;
-		r[n].data = p->size == p->wanted ? p->next : fit(m->fitted[n], p, p->next);
-		p->next += p->size;
-		if (r[n].data) {
-			r[n].begin = begin_of(p, top->ts, r[n].data);
-			n++;
-		}
-		top->ts = advance(s, top->ts);
-		if (top[1].ts < top->ts || top[2].ts < top->ts)
-			sift_down(m->heap, 1);
+		put(m, t, s->next, b);
+		m->due[1] = advance(s, m->due[1]);
+		if (m->due[2] < m->due[1] || m->due[3] < m->due[1])
+			sift_down(m, 1);
 	}
-	return (int)n;
+	return 1;
 }
 
 u64 hb_merge__bad_frames(const struct hb_merge *m, u64 *records)

@@ -23,7 +23,7 @@ struct hb_merge_tasks { /* what records tell by number; n is at least 1 */
 	u32 n;
 };
 /* As hb_window__take(). */
-int hb_merge__take(struct hb_merge *m, const struct hb_merge_tasks *t, struct hb_record *r, u32 most);
+int hb_merge__take(struct hb_merge *m, const struct hb_merge_tasks *t, struct hb_records *b);
 /* Frames, and records in them, whose checksums were right but that could not be decoded. */
 u64 hb_merge__bad_frames(const struct hb_merge *m, u64 *records);
 

@@ -29,6 +29,8 @@ struct hb_window {
 	u64 by_type[HB_TYPE_MAX];
 	char damage[512];
 	struct hb_merge_tasks tasks; /* as hb_tables_in__tasks() has them */
+	struct hb_records batch;     /* which hb_window__next() gives one by one */
+	u32 at;
 };
 
 /* ---- opening ---- */
@@ -322,18 +324,26 @@ static void count_undecoded(struct hb_window *w)
 	describe(w);
 }
 
-int hb_window__take(struct hb_window *w, struct hb_record *r, u32 most)
+int hb_window__take(struct hb_window *w, struct hb_records *b)
 {
-	int n = hb_merge__take(w->merge, &w->tasks, r, most);
+	int got = hb_merge__take(w->merge, &w->tasks, b);
 
-	if (n <= 0)
+	if (got <= 0)
 		count_undecoded(w);
-	return n;
+	return got;
 }
 
 int hb_window__next(struct hb_window *w, struct hb_record *r)
 {
-	return hb_window__take(w, r, 1);
+	if (w->at == w->batch.n) {
+		int got = hb_window__take(w, &w->batch);
+
+		w->at = 0;
+		if (got <= 0)
+			return got;
+	}
+	*r = w->batch.record[w->at++];
+	return 1;
 }
 
 u64 hb_window__count(const struct hb_window *w, u32 type)
@@ -344,6 +354,7 @@ u64 hb_window__count(const struct hb_window *w, u32 type)
 void hb_window__rewind(struct hb_window *w)
 {
 	hb_merge__rewind(w->merge);
+	w->at = w->batch.n = 0;
 }
 
 /* ---- tables ---- */

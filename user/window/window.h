@@ -188,10 +188,34 @@ const char *hb_window__damage(const struct hb_window *w);
 /* Records of all streams merged by ts; within a thread's stream the order of writing. Returns 1, 0 at the
  * end, -errno on a read error. rewind starts again. */
 int hb_window__next(struct hb_window *w, struct hb_record *r);
-/* The same for up to `most` of them (1 .. HB_TAKE_MAX), which is cheaper: returns how many, possibly fewer
- * before the end. All of them are valid until the next call. */
-#define HB_TAKE_MAX 64u
-int hb_window__take(struct hb_window *w, struct hb_record *r, u32 most);
+
+/* Some records that follow one another, and which of them are of a type: who goes through one type after the
+ * other does the same thing many times. */
+#define HB_RECORDS_MAX 64u
+struct hb_records {
+	u32 n;
+	u64 types;				 /* a bit for each type that occurs */
+	u64 of[HB_TYPE_MAX];			 /* a bit for each record of that type */
+	struct hb_record record[HB_RECORDS_MAX]; /* in order of time */
+};
+#define hb_each_bit(i, bits)                                                                                 \
+	for (u64 left_##i = (bits), i; left_##i && (i = (u64)__builtin_ctzll(left_##i), true);               \
+	     left_##i &= left_##i - 1)
+static inline bool hb_records__has(const struct hb_records *b, u32 type)
+{
+	return b->types >> type & 1;
+}
+/* record[n], which is set, is one more of them. */
+static inline void hb_records__add(struct hb_records *b)
+{
+	u32 type = b->record[b->n].type;
+
+	b->types |= 1ULL << type;
+	b->of[type] |= 1ULL << b->n++;
+}
+/* Some of the next records (not to be mixed with hb_window__next): 1, 0 at the end, -errno on a read error.
+ * They are valid until the next call. What is handed in is all zero the first time, then as it was left. */
+int hb_window__take(struct hb_window *w, struct hb_records *b);
 void hb_window__rewind(struct hb_window *w);
 /* How many records of a type the file says it has. A damaged one may have fewer. */
 u64 hb_window__count(const struct hb_window *w, u32 type);

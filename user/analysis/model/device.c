@@ -250,16 +250,15 @@ static int on_device(struct hb_devices *d, const struct hb_record *r)
 	return on_operation(d, r, x);
 }
 
-static int on_records(void *ctx, const struct hb_record *r, u32 n)
+/* Calls first: work is done after it was asked for. */
+static int on_records(void *ctx, const struct hb_records *b)
 {
 	int rc = 0;
 
-	for (u32 i = 0; i < n && !rc; i++) {
-		if (r[i].type == HB_TYPE_accel)
-			rc = on_call(ctx, &r[i]);
-		else if (r[i].type == HB_TYPE_device)
-			rc = on_device(ctx, &r[i]);
-	}
+	hb_each_bit (i, b->of[HB_TYPE_accel])
+		rc = rc ? rc : on_call(ctx, &b->record[i]);
+	hb_each_bit (i, b->of[HB_TYPE_device])
+		rc = rc ? rc : on_device(ctx, &b->record[i]);
 	return rc;
 }
 

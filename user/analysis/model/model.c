@@ -107,17 +107,8 @@ static void on_price(struct hb_model *m, struct thread *t, const void *data)
 	*(p->targets ? &m->totals.probe_cost_ns : &m->totals.hook_cost_ns) += r->hits * r->price;
 }
 
-static void on_record(struct hb_model *m, const struct hb_record *r)
+static void on_record(struct hb_model *m, struct thread *t, const struct hb_record *r)
 {
-	struct thread *t = thread_of(m, r);
-
-	if (!t) {
-		m->oom = true;
-		return;
-	}
-	t->pub.records++;
-	m->totals.records++;
-	m->totals.by_type[r->type % HB_TYPE_MAX]++;
 	switch (r->type) {
 	case HB_TYPE_accel:
 		hb_model__accel(m, t, r->data);
@@ -161,6 +152,26 @@ static void on_record(struct hb_model *m, const struct hb_record *r)
 	case HB_TYPE_price:
 		on_price(m, t, r->data);
 		break;
+	}
+}
+
+/* Threads in the order in which they come; then one type after the other. */
+static void on_records(struct hb_model *m, const struct hb_records *b)
+{
+	for (u32 i = 0; i < b->n; i++) {
+		struct thread *t = thread_of(m, &b->record[i]);
+
+		if (!t) {
+			m->oom = true;
+			return;
+		}
+		t->pub.records++;
+	}
+	m->totals.records += b->n;
+	hb_each_bit (type, b->types) {
+		m->totals.by_type[type] += (u64)__builtin_popcountll(b->of[type]);
+		hb_each_bit (i, b->of[type])
+			on_record(m, m->by_task[b->record[i].task_idx], &b->record[i]);
 	}
 }
 
@@ -286,15 +297,14 @@ static void finish(struct hb_model *m)
 /* Some records at a time, which stay near while one after the other looks at them. */
 static void read_all(struct hb_model *m, const struct hb_feed *const *feeds, u32 n)
 {
-	struct hb_record r[HB_TAKE_MAX];
+	struct hb_records b = {0};
 	int got;
 
 	hb_window__rewind(m->w);
-	while ((got = hb_window__take(m->w, r, HB_TAKE_MAX)) > 0 && !m->oom) {
-		for (int i = 0; i < got; i++)
-			on_record(m, &r[i]);
+	while ((got = hb_window__take(m->w, &b)) > 0 && !m->oom) {
+		on_records(m, &b);
 		for (u32 i = 0; i < n; i++)
-			m->oom |= feeds[i]->records(feeds[i]->ctx, r, (u32)got) != 0;
+			m->oom |= feeds[i]->records(feeds[i]->ctx, &b) != 0;
 	}
 	if (got < 0)
 		m->totals.read_error = got;
@@ -302,12 +312,12 @@ static void read_all(struct hb_model *m, const struct hb_feed *const *feeds, u32
 
 int hb_feed__all(const struct hb_feed *f, struct hb_window *w)
 {
-	struct hb_record r[HB_TAKE_MAX];
-	int got, err = 0;
+	struct hb_records b = {0};
+	int err = 0;
 
 	hb_window__rewind(w);
-	while (!err && (got = hb_window__take(w, r, HB_TAKE_MAX)) > 0)
-		err = f->records(f->ctx, r, (u32)got);
+	while (!err && hb_window__take(w, &b) > 0)
+		err = f->records(f->ctx, &b);
 	return err;
 }
 

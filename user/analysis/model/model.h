@@ -238,9 +238,9 @@ struct hb_model;
 struct hb_model *hb_model__build(struct hb_window *w, struct hb_error *e);
 
 /* Something else that wants to see each record in the same pass: reading a window twice costs as much again.
- * records(): the next n of them, in order; valid during the call. 0, or -ENOMEM, which ends the pass. */
+ * records(): the next ones. 0, or -ENOMEM, which ends the pass. */
 struct hb_feed {
-	int (*records)(void *ctx, const struct hb_record *r, u32 n);
+	int (*records)(void *ctx, const struct hb_records *b);
 	void *ctx;
 };
 /* Reads all records of a window (rewinds first) for one feed. A read error ends the pass: what came before is

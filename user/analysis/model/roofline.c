@@ -114,17 +114,18 @@ static bool is_blas(const struct hb_roofline *r, const struct hb_rec_accel *a)
 	return a->probe < r->n_probes && r->is_blas[a->probe];
 }
 
-static int on_records(void *ctx, const struct hb_record *r, u32 n)
+static int on_records(void *ctx, const struct hb_records *b)
 {
 	int rc = 0;
 
-	for (u32 i = 0; i < n && !rc; i++) {
-		if (r[i].type == HB_TYPE_accel)
-			rc = is_blas(ctx, r[i].data) ? on_call(ctx, &r[i]) : 0;
-		else if (r[i].type == HB_TYPE_op)
-			rc = on_op(ctx, &r[i]);
-		else if (r[i].type == HB_TYPE_py_field)
-			rc = on_field(ctx, &r[i]);
+	hb_each_bit (i, b->of[HB_TYPE_accel])
+		if (is_blas(ctx, b->record[i].data))
+			rc = rc ? rc : on_call(ctx, &b->record[i]);
+	/* Both begin steps, which stay in the order of time. */
+	hb_each_bit (i, b->of[HB_TYPE_op] | b->of[HB_TYPE_py_field]) {
+		bool op = b->record[i].type == HB_TYPE_op;
+
+		rc = rc ? rc : op ? on_op(ctx, &b->record[i]) : on_field(ctx, &b->record[i]);
 	}
 	return rc;
 }

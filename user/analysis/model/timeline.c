@@ -22,6 +22,7 @@ struct list { /* intervals of one kind and thread */
 
 struct thread {
 	struct hb_tl_thread pub;
+	u32 index; /* among threads */
 	struct list list[HB_TL_KINDS];
 };
 
@@ -34,7 +35,7 @@ struct hb_timeline {
 	u64 start, end;
 	struct thread **thread;
 	u32 n_threads, cap_threads;
-	u32 *by_task; /* thread + 1; by task index */
+	struct thread **by_task; /* by task index */
 	struct hb_map *by_tid;
 	struct probe *probe;
 	u32 n_probes;
@@ -259,13 +260,6 @@ static const struct kind {
 #undef KIND
 };
 
-/* Type of record -> kind + 1. */
-static const u8 kind_of[HB_TYPE_MAX] = {
-#define KIND_OF(KIND, name, type, record) [HB_TYPE_##record] = HB_TL_##KIND + 1,
-    HB_TL_LISTS(KIND_OF)
-#undef KIND_OF
-};
-
 /* In large steps once it is large: what is not filled yet is no memory yet, and what is there already may
  * have to be copied. What is left over is given back at the end. `most`: as many as there are, as far as is
  * known. */
@@ -300,26 +294,20 @@ static int make_room(struct hb_timeline *tl)
 	return 0;
 }
 
-static struct thread *new_thread(struct hb_timeline *tl, const struct hb_record *r)
+static int new_thread(struct hb_timeline *tl, const struct hb_record *r)
 {
 	struct thread *t = calloc(1, sizeof(*t));
 
 	if (!t || make_room(tl) || hb_map__put(tl->by_tid, r->task->tid, tl->n_threads)) {
 		free(t);
-		return NULL;
+		return -ENOMEM;
 	}
 	t->pub.task = r->task;
 	t->pub.pid = r->task->pid;
+	t->index = tl->n_threads;
 	tl->thread[tl->n_threads++] = t;
-	tl->by_task[r->task_idx] = tl->n_threads;
-	return t;
-}
-
-static struct thread *thread_of(struct hb_timeline *tl, const struct hb_record *r)
-{
-	u32 at = tl->by_task[r->task_idx];
-
-	return at && tl->thread ? tl->thread[at - 1] : new_thread(tl, r);
+	tl->by_task[r->task_idx] = t;
+	return 0;
 }
 
 static void on_life(struct thread *t, const struct hb_record *r)
@@ -332,48 +320,49 @@ static void on_life(struct thread *t, const struct hb_record *r)
 		t->pub.died = r->ts;
 }
 
-static int oom(struct hb_timeline *tl)
+/* Those of one kind. */
+static int add_kind(struct hb_timeline *tl, const struct kind *k, const struct hb_records *b)
 {
-	tl->oom = true;
-	return -ENOMEM;
-}
+	hb_each_bit (i, b->of[k->record]) {
+		const struct hb_record *r = &b->record[i];
+		struct list *l = &tl->by_task[r->task_idx]->list[k - kinds];
+		struct hb_span *s;
 
-static int on_record(struct hb_timeline *tl, const struct hb_record *r)
-{
-	u32 kind = r->type < HB_TYPE_MAX ? kind_of[r->type] : 0;
-	struct thread *t = thread_of(tl, r);
-	const struct kind *k;
-	struct hb_span *s;
-	struct list *l;
-
-	if (r->ts > tl->end)
-		tl->end = r->ts;
-	if (!t)
-		return oom(tl);
-	if (!kind)
-		on_life(t, r);
-	if (!kind-- || (kinds[kind].keep && !kinds[kind].keep(r->data)))
-		return 0;
-	k = &kinds[kind];
-	l = &t->list[kind];
-	if (l->n == l->cap && !grow(l, k->size, hb_window__count(tl->w, r->type)))
-		return oom(tl);
-	s = span_at(l, k->size, l->n++);
-	k->fill(tl, r, s);
-	s->begin = r->begin < r->ts ? r->begin : r->ts;
-	s->end = r->ts;
-	l->unsorted |= s->begin < l->last;
-	l->last = s->begin;
-	tl->count[kind]++;
+		if (k->keep && !k->keep(r->data))
+			continue;
+		if (l->n == l->cap && !grow(l, k->size, hb_window__count(tl->w, k->record)))
+			return -ENOMEM;
+		s = span_at(l, k->size, l->n++);
+		k->fill(tl, r, s);
+		s->begin = r->begin < r->ts ? r->begin : r->ts;
+		s->end = r->ts;
+		l->unsorted |= s->begin < l->last;
+		l->last = s->begin;
+		tl->count[k - kinds]++;
+	}
 	return 0;
 }
 
-static int on_records(void *ctx, const struct hb_record *r, u32 n)
+/* Threads in the order in which they come; then one kind after the other. */
+static int on_records(void *ctx, const struct hb_records *b)
 {
+	static const u64 life = 1ULL << HB_TYPE_thread | 1ULL << HB_TYPE_process | 1ULL << HB_TYPE_exit;
+	struct hb_timeline *tl = ctx;
 	int err = 0;
 
-	for (u32 i = 0; i < n && !err; i++)
-		err = on_record(ctx, &r[i]);
+	for (u32 i = 0; i < b->n && !err; i++) {
+		const struct hb_record *r = &b->record[i];
+
+		if (!tl->by_task[r->task_idx])
+			err = new_thread(tl, r);
+		tl->end = r->ts > tl->end ? r->ts : tl->end;
+	}
+	for (u32 i = 0; i < b->n && !err && (b->types & life); i++)
+		on_life(tl->by_task[b->record[i].task_idx], &b->record[i]);
+	for (u32 k = 0; k < HB_TL_KINDS && !err; k++)
+		if (hb_records__has(b, kinds[k].record))
+			err = add_kind(tl, &kinds[k], b);
+	tl->oom |= err != 0;
 	return err;
 }
 
@@ -567,7 +556,7 @@ u32 hb_timeline__by_tid(const struct hb_timeline *tl, u32 tid)
 
 u32 hb_timeline__by_task(const struct hb_timeline *tl, u16 task)
 {
-	return tl->by_task[task] ? tl->by_task[task] - 1 : HB_NONE;
+	return tl->by_task[task] ? tl->by_task[task]->index : HB_NONE;
 }
 
 u32 hb_timeline__of_pid(const struct hb_timeline *tl, u32 pid, u32 prev)
