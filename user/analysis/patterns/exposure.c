@@ -124,95 +124,99 @@ static void tidy(struct hb_sets *s)
 	hb_ivs__fit(&s->maybe);
 }
 
+/* ---- the threads that the path leads through ---- */
+
 /* Threads in whose sleeps the path is: it left each of them for its waker. */
-struct waiters {
-	struct {
-		u32 thread;
-		u64 begin; /* of the sleep */
-	} v[16];
-	u32 n;
+struct waiter {
+	u32 thread;
+	u64 begin; /* of the sleep */
+	u64 until; /* of the path what it sleeps in ends here */
 };
 
+struct blame {
+	struct hb_exposure *x;
+	const struct hb_sets *own; /* of the dispatch thread, which has all of `idle` */
+	const struct hb_sets *idle;
+	struct waiter waiting[16];
+	u32 n;
+	u64 low; /* where the path, followed backwards, has come to */
+};
+
+/* What of a set lies in [begin, end). Parts are added backwards in time, as the path is followed, so that
+ * neighbours become one. */
+static void add_part(const struct hb_ivs *of, u64 begin, u64 end, struct hb_ivs *out)
+{
+	size_t first = of->n ? hb_ivs__after(of, begin) : 0, i = first;
+
+	while (i < of->n && of->v[i].begin < end)
+		i++;
+	while (i-- > first) {
+		u64 from = of->v[i].begin > begin ? of->v[i].begin : begin;
+		u64 to = of->v[i].end < end ? of->v[i].end : end;
+		struct hb_iv *last = out->n ? &out->v[out->n - 1] : NULL;
+
+		if (last && to == last->begin)
+			last->begin = from;
+		else
+			hb_ivs__add(out, from, to);
+	}
+}
+
+static void add_idle(struct blame *b, u32 thread, u64 begin, u64 end)
+{
+	struct hb_sets *t = thread < b->x->n ? &b->x->thread[thread] : NULL;
+
+	if (!t || t == b->own || begin >= end)
+		return;
+	t->tidy = false;
+	add_part(&b->idle->sure, begin, end, &t->sure);
+	add_part(&b->idle->likely, begin, end, &t->likely);
+	add_part(&b->idle->maybe, begin, end, &t->maybe);
+}
+
+/* It sleeps no longer, as far as the path has come. */
+static void leave(struct blame *b, const struct waiter *w)
+{
+	add_idle(b, w->thread, b->low, w->until);
+}
+
+static void leave_all(struct blame *b)
+{
+	for (u32 i = 0; i < b->n; i++)
+		leave(b, &b->waiting[i]);
+	b->n = 0;
+}
+
 /* The path, followed backwards, comes to this segment. */
-static void come_to(struct waiters *w, const struct hb_scene *s, const struct hb_seg *g)
+static void come_to(struct blame *b, const struct hb_scene *s, const struct hb_seg *g)
 {
 	u32 n, to = 0;
 
 	if (g->via_thread == HB_NONE) /* the dispatch thread itself */
-		w->n = 0;
-	for (u32 i = 0; i < w->n; i++)
-		if (w->v[i].begin < g->end && w->v[i].thread != g->thread)
-			w->v[to++] = w->v[i];
-	w->n = to;
+		leave_all(b);
+	for (u32 i = 0; i < b->n; i++) {
+		struct waiter *w = &b->waiting[i];
+
+		if (w->begin >= g->end || w->thread == g->thread || g->end != b->low)
+			leave(b, w);
+		if (w->begin >= g->end || w->thread == g->thread)
+			continue;
+		w->until = g->end != b->low ? g->end : w->until;
+		b->waiting[to++] = *w;
+	}
+	b->n = to;
+	b->low = g->begin;
 	/* Where it came over the device there is a thread, and no sleep. */
 	if (g->via_thread == HB_NONE || g->via == HB_NONE || g->via_thread == g->thread ||
-	    w->n == sizeof(w->v) / sizeof(*w->v))
+	    b->n == sizeof(b->waiting) / sizeof(*b->waiting))
 		return;
-	for (u32 i = 0; i < w->n; i++)
-		if (w->v[i].thread == g->via_thread)
+	for (u32 i = 0; i < b->n; i++)
+		if (b->waiting[i].thread == g->via_thread)
 			return;
-	w->v[w->n].thread = g->via_thread;
-	w->v[w->n].begin = hb_timeline__sleeps(s->tl, g->via_thread, &n)[g->via].at.begin;
-	w->n++;
-}
-
-/* What of a set lies in a segment: looked for once, for all threads that it is added to. */
-struct piece {
-	const struct hb_ivs *of;
-	size_t first, n;
-};
-
-static struct piece piece_of(const struct hb_ivs *s, const struct hb_seg *g)
-{
-	struct piece p = {.of = s, .first = s->n ? hb_ivs__after(s, g->begin) : 0};
-
-	while (p.first + p.n < s->n && s->v[p.first + p.n].begin < g->end)
-		p.n++;
-	return p;
-}
-
-static void add_piece(const struct piece *p, const struct hb_seg *g, struct hb_ivs *out)
-{
-	for (size_t i = p->first; i < p->first + p->n; i++) {
-		const struct hb_iv *v = &p->of->v[i];
-
-		hb_ivs__add(out, v->begin > g->begin ? v->begin : g->begin,
-			    v->end < g->end ? v->end : g->end);
-	}
-}
-
-struct pieces {
-	const struct hb_seg *g;
-	struct piece sure, likely, maybe;
-};
-
-static void add_idle(struct hb_exposure *x, u32 thread, const struct hb_sets *own, const struct pieces *p)
-{
-	struct hb_sets *t = thread < x->n ? &x->thread[thread] : NULL;
-
-	if (!t || t == own)
-		return;
-	t->tidy = false;
-	add_piece(&p->sure, p->g, &t->sure);
-	add_piece(&p->likely, p->g, &t->likely);
-	add_piece(&p->maybe, p->g, &t->maybe);
-}
-
-static void add_seg(struct hb_exposure *x, const struct hb_seg *g, const struct waiters *w,
-		    const struct hb_sets *own, const struct hb_sets *idle)
-{
-	struct pieces p = {.g = g};
-
-	if (!w->n && (g->thread >= x->n || &x->thread[g->thread] == own))
-		return;
-	p.sure = piece_of(&idle->sure, g);
-	p.likely = piece_of(&idle->likely, g);
-	p.maybe = piece_of(&idle->maybe, g);
-	if (!p.sure.n && !p.likely.n && !p.maybe.n)
-		return;
-	add_idle(x, g->thread, own, &p);
-	for (u32 k = 0; k < w->n; k++)
-		add_idle(x, w->v[k].thread, own, &p);
+	b->waiting[b->n++] =
+	    (struct waiter){.thread = g->via_thread,
+			    .begin = hb_timeline__sleeps(s->tl, g->via_thread, &n)[g->via].at.begin,
+			    .until = g->end};
 }
 
 /* Its dispatch thread answers for all idle time; the others for what of it they lie on the path in, or sleep
@@ -220,16 +224,17 @@ static void add_seg(struct hb_exposure *x, const struct hb_seg *g, const struct 
 static void blame(struct hb_exposure *x, const struct hb_scene *s, const struct hb_series *p)
 {
 	struct hb_sets idle = {0}, *own = p->dispatch < x->n ? &x->thread[p->dispatch] : NULL;
-	struct waiters w = {.n = 0};
+	struct blame b = {.x = x, .own = own, .idle = &idle};
 	u32 n;
 	const struct hb_seg *g = hb_path__segs(s->path, p->pid, &n);
 
 	idle_of(s, p->pid, &idle);
 	leave_out(s, p->pid, &idle);
 	for (u32 i = n; i--;) {
-		come_to(&w, s, &g[i]);
-		add_seg(x, &g[i], &w, own, &idle);
+		come_to(&b, s, &g[i]);
+		add_idle(&b, g[i].thread, g[i].begin, g[i].end);
 	}
+	leave_all(&b);
 	if (own && !hb_sets__any(own)) {
 		hb_sets__free(own);
 		*own = idle;
