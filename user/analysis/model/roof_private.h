@@ -71,7 +71,7 @@ struct hb_roofline {
 /* The next item of a growing array, all zero; NULL: out of memory. */
 void *hb_roof__push(void *array, u32 *n, u32 *cap, size_t size);
 
-/* Fills op_of, in_op, call_of, step_of. 0 or -ENOMEM. */
+/* Fills op_of, in_op, call_of, step_of; NULL where there is no operator, call, step. 0 or -ENOMEM. */
 int hb_roof__join(struct hb_roofline *r);
 
 struct roof_work {     /* an execution while its operations are gathered, in the order of their begin */
