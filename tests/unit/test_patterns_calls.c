@@ -92,6 +92,63 @@ static void a_client_is_no_service(void **state)
 	pat_end(&q);
 }
 
+enum { ST_GET = 34, ST_GET_BEFORE };
+
+/* Steps for 600 ms, then nothing any more: main waits for the helper, at the place where it waited before the
+ * window and on another lock, and the helper's event loop looks around every 100 ms for `busy`. */
+static void nothing_comes(struct pat *p, u64 busy)
+{
+	u32 frames[2] = {0}, native;
+
+	pat_stack(p, 100, ST_GET_BEFORE, "/srv/queue.py", "run", "get", NULL);
+	for (u32 i = 0; i < 2; i++)
+		frames[i] = hb_window_writer__loc(
+		    p->h.r.w, &(struct hb_loc){.func = hb_window_writer__string(p->h.r.w, i ? "get" : "run"),
+					       .file = hb_window_writer__string(p->h.r.w, "/srv/queue.py"),
+					       .line = 10 + i,
+					       .lang = HB_LANG_PYTHON});
+	native = hb_window_writer__loc(
+	    p->h.r.w,
+	    &(struct hb_loc){.offset = 7, .module = hb_window_writer__string(p->h.r.w, "libc.so.6")});
+	hb_window_writer__stack(p->h.r.w, 100, ST_GET, (u32[]){frames[0], frames[1], native}, 3,
+				HB_STACK_WHOLE);
+	PSLEEP(p, p->h.main, 0, MS, MS, 101, .chankind = HB_CHAN_FUTEX, .chan = 0x70, .sysno = SYS_FUTEX,
+	       .stack = ST_GET_BEFORE);
+	for (u64 i = 1; i < 60; i++)
+		pat_step(p, i * STEP, 10);
+	PSLEEP(p, p->h.main, 600 * MS, 1000 * MS, 1000 * MS, 0, .chankind = HB_CHAN_FUTEX, .chan = 0x80,
+	       .sysno = SYS_FUTEX, .stack = ST_GET, .flags = HB_OFFCPU_OPEN);
+	for (u64 t = 600 * MS + busy; t < 900 * MS; t += 100 * MS)
+		PSLEEP(p, p->h.helper, t, t + 100 * MS - busy, t + 100 * MS - busy, 900,
+		       .chankind = HB_CHAN_EPOLL, .chan = 11, .sysno = 232, .wctx = HB_WCTX_HARDIRQ);
+	PSLEEP(p, p->h.helper, 900 * MS + busy, 1000 * MS, 1000 * MS, 0, .chankind = HB_CHAN_EPOLL,
+	       .chan = 11, .sysno = 232, .flags = HB_OFFCPU_OPEN);
+	pat_run(p);
+}
+
+/* At the window's end all waits for a request: since when, and that no idle time is to blame on the host. */
+static void nothing_comes_at_the_end(void **state)
+{
+	struct pat p = pat_new("rest"), q = pat_new("rest-busy");
+	struct hb_ivs outside = {0};
+	const struct hb_finding *x;
+
+	nothing_comes(&p, MS);
+	hb_path__outside(hb_host__path(p.host), 100, &outside);
+	assert_int_equal(outside.n, 1);
+	assert_int_equal(hb_ivs__length(&outside), 399 * MS);
+	hb_ivs__free(&outside);
+	x = pat_get(&p, "P01");
+	assert_non_null(x);
+	assert_true(x->exposed_max <= 59 * IDLE);
+	pat_end(&p);
+	nothing_comes(&q, 50 * MS); /* it does something in between: who knows for whom */
+	hb_path__outside(hb_host__path(q.host), 100, &outside);
+	assert_int_equal(hb_ivs__length(&outside), 50 * MS);
+	hb_ivs__free(&outside);
+	pat_end(&q);
+}
+
 /* In Python the GIL is free while something is sent, and taken again before the answer is waited for. */
 static void answers_after_the_gil(void **state)
 {
@@ -713,6 +770,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(answers_of_another_process),
 	    cmocka_unit_test(a_client_is_no_service),
+	    cmocka_unit_test(nothing_comes_at_the_end),
 	    cmocka_unit_test(answers_after_the_gil),
 	    cmocka_unit_test(read_back_in_the_middle),
 	    cmocka_unit_test(waits_in_the_middle),

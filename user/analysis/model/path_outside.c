@@ -7,8 +7,9 @@
 #include "analysis/model/decode.h"
 #include "analysis/model/path_private.h"
 
-#define CHAIN_MOST 8  /* threads from who launches to who talks to the world */
-#define LOOK_MOST  64 /* waits of one thread that are looked at for who ends them */
+#define CHAIN_MOST   16	  /* threads from who launches to who talks to the world */
+#define LOOK_MOST    4096 /* waits of one thread that are looked at for who ends them */
+#define LOOKS_AROUND 10	  /* between two time-outs it runs for less than the tenth part of one */
 
 /* The parent of a process when that one is not traced; 0: it is. */
 static u32 parent_outside(const struct hb_window *w, u32 pid)
@@ -66,26 +67,75 @@ static void of_segs(const struct hb_path *p, const struct hb_segs *g, struct hb_
 	}
 }
 
-/* A thread's last wait on what it sleeps on now (its sleep `at`) that somebody ended; HB_NONE: not seen. */
+/* Frames of Python at the outer end of a stack, with native ones within: as many as are the same. */
+static u32 python_frames(const struct hb_window *w, const struct hb_stack *s)
+{
+	u32 n = 0;
+
+	while (n < s->n && hb_window__loc(w, s->locs[n]) &&
+	       hb_window__loc(w, s->locs[n])->lang == HB_LANG_PYTHON)
+		n++;
+	return n;
+}
+
+/* The same line of Python waits, as deep in calls: a queue makes a new lock for each wait. What is native in
+ * it is not known of a wait that began before the window. */
+static bool same_line(const struct hb_window *w, u32 pid, u32 a, u32 b)
+{
+	struct hb_stack x = hb_window__stack(w, pid, a), y = hb_window__stack(w, pid, b);
+	u32 n = python_frames(w, &x);
+
+	return n && n == python_frames(w, &y) && !memcmp(x.locs, y.locs, n * sizeof(*x.locs));
+}
+
+/* Whether a sleep is a wait like another one: for the same, or at the same place in the program. */
+static bool is_like(const struct hb_path *p, u32 thread, const struct hb_tl_sleep *s,
+		    const struct hb_tl_sleep *like)
+{
+	u64 chan = hb_timeline__place(p->tl, like)->chan;
+
+	return (chan && s->chankind == like->chankind && hb_timeline__place(p->tl, s)->chan == chan) ||
+	       same_line(hb_timeline__window(p->tl), hb_timeline__thread(p->tl, thread)->pid, s->at.stack,
+			 like->at.stack);
+}
+
+/* A thread's last wait like the one it is in now (its sleep `at`) that somebody ended; HB_NONE: not seen. */
 static u32 usual(const struct hb_path *p, u32 thread, u32 at)
+{
+	u32 n, looked = 0;
+	const struct hb_tl_sleep *s = hb_timeline__sleeps(p->tl, thread, &n);
+	const struct hb_edge *e = hb_wake__edges(p->wk, thread, &n);
+
+	for (u32 i = at; i-- > 0 && looked < LOOK_MOST;) {
+		if (s[i].sysno != s[at].sysno || (e[i].by != HB_WAKE_THREAD && e[i].by != HB_WAKE_OUTSIDE))
+			continue;
+		looked++;
+		if (is_like(p, thread, &s[i], &s[at]))
+			return i;
+	}
+	return HB_NONE;
+}
+
+/* Since when a thread has rested that sleeps at the window's end: a loop that looks around each time its
+ * time-out runs out, and goes back to sleep at once, has nothing to do all the while. */
+static u64 resting_since(const struct hb_path *p, u32 thread)
 {
 	u32 n;
 	const struct hb_tl_sleep *s = hb_timeline__sleeps(p->tl, thread, &n);
 	const struct hb_edge *e = hb_wake__edges(p->wk, thread, &n);
+	u32 i = n - 1;
 
-	for (u32 i = at; i-- > 0 && at - i <= LOOK_MOST;)
-		if (s[i].chankind == s[at].chankind && s[i].sysno == s[at].sysno &&
-		    hb_timeline__place(p->tl, &s[i])->chan == hb_timeline__place(p->tl, &s[at])->chan &&
-		    (e[i].by == HB_WAKE_THREAD || e[i].by == HB_WAKE_OUTSIDE))
-			return i;
-	return HB_NONE;
+	while (i && e[i - 1].by == HB_WAKE_TIMER &&
+	       s[i].at.begin - s[i - 1].at.end <= (s[i - 1].at.end - s[i - 1].at.begin) / LOOKS_AROUND)
+		i--;
+	return s[i].at.begin;
 }
 
 /* At the window's end nothing had come yet: from who launches to who usually wakes it, and so on, all asleep,
  * up to one that waits for the world. */
 static void at_the_end(const struct hb_path *p, u32 thread, struct hb_ivs *out)
 {
-	u64 from = 0;
+	u64 from = 0, since;
 	u32 by;
 
 	for (u32 k = 0; k < CHAIN_MOST && thread != HB_NONE; k++) {
@@ -96,8 +146,8 @@ static void at_the_end(const struct hb_path *p, u32 thread, struct hb_ivs *out)
 
 		if (!n || e[n - 1].by != HB_WAKE_OPEN)
 			return;
-		if (s[n - 1].at.begin > from)
-			from = s[n - 1].at.begin;
+		since = resting_since(p, thread);
+		from = since > from ? since : from;
 		by = usual(p, thread, n - 1);
 		if (parent && (is_loop(&s[n - 1]) || (by != HB_NONE && is_of(p->wk, thread, by, parent)))) {
 			hb_ivs__add(out, from, hb_timeline__end(p->tl));

@@ -129,10 +129,18 @@ static bool has_device(const struct hb_scene *s, u32 pid)
 	return false;
 }
 
-static int add_idle(struct hb_draft *d, const struct hb_scene *s, u32 thread, const struct hb_ivs *idle,
-		    u64 least)
+/* Long enough, and neither before the first step nor after the last one: there nothing may have been asked of
+ * the engine. */
+static bool counts(const struct hb_series *p, const struct hb_iv *idle, u64 least)
 {
-	u32 n;
+	return idle->end - idle->begin >= least && idle->begin >= p->step[0].begin &&
+	       idle->end <= p->step[p->n - 1].end;
+}
+
+static int add_idle(struct hb_draft *d, const struct hb_scene *s, const struct hb_series *p,
+		    const struct hb_ivs *idle, u64 least)
+{
+	u32 n, thread = p->dispatch;
 	const struct hb_tl_call *k = hb_timeline__calls(s->tl, thread, &n);
 	int err = 0;
 
@@ -143,7 +151,7 @@ static int add_idle(struct hb_draft *d, const struct hb_scene *s, u32 thread, co
 				    .thread = thread,
 				    .stack = next < n ? k[next].at.stack : 0};
 
-		if (c.end - c.begin >= least)
+		if (counts(p, &idle->v[i], least))
 			err = hb_draft__add(d, &c);
 	}
 	return err;
@@ -157,12 +165,9 @@ static int judge(struct hb_look *l, const struct hb_series *p, const struct hb_i
 	char who[64];
 
 	for (size_t i = 0; i < idle->n; i++) {
-		u64 dur = idle->v[i].end - idle->v[i].begin;
-
-		if (dur < least || idle->v[i].begin < p->step[0].begin ||
-		    idle->v[i].end > p->step[p->n - 1].end)
+		if (!counts(p, &idle->v[i], least))
 			continue;
-		sum += dur;
+		sum += idle->v[i].end - idle->v[i].begin;
 		running += hb_timeline__use(l->s->tl, p->dispatch, idle->v[i].begin, idle->v[i].end).running;
 	}
 	hb_look__subject(l);
@@ -177,7 +182,7 @@ static int judge(struct hb_look *l, const struct hb_series *p, const struct hb_i
 		return -ENOMEM;
 	hb_draft__pid(d, p->pid);
 	hb_draft__confidence(d, HB_CONFIDENCE_MEDIUM, "without device records");
-	return add_idle(d, l->s, p->dispatch, idle, least);
+	return add_idle(d, l->s, p, idle, least);
 }
 
 static int by_host(struct hb_look *l, const struct hb_series *p)
