@@ -244,6 +244,44 @@ static void load_is_told(void **state)
 	rig_close(&r, w);
 }
 
+/* What recording cost inside of the target: `calls` hits of a probe on launches, `events` of a hook on
+ * Python. */
+static char *recorded_at(const char *name, u64 calls, u64 events)
+{
+	struct rig r = made(name);
+	struct hb_rec_price call = {.hits = calls, .price = 1000, .probe = P_LAUNCH};
+	struct hb_rec_price event = {.hits = events,
+				     .price = 1000,
+				     .probe = UINT32_MAX,
+				     .hook = hb_window_writer__string(r.w, "py_event_multi")};
+	struct hb_window *w;
+	char *text;
+
+	kernels(&r, 100, 100, 5, "k");
+	rig_put(&r, 999 * MS, r.main, HB_TYPE_price, &call);
+	rig_put(&r, 999 * MS, r.main, HB_TYPE_price, &event);
+	w = rig_open(&r);
+	text = printed(w, false, UINT_MAX);
+	rig_close(&r, w);
+	return text;
+}
+
+/* What was dearest is named with what makes that cheaper, not something else. */
+static void price_is_told(void **state)
+{
+	char *text = recorded_at("analyze-price", 200000, 100000);
+
+	has(text, "CAUTION: recording took 30.0 % of one core inside of what is traced");
+	has(text, "with 20.0 %, which --stacks-every launch=100 makes cheaper");
+	free(text);
+	text = recorded_at("analyze-events", 100000, 200000);
+	has(text, "dearest was py_event_multi with 20.0 %, which --exceptions off makes cheaper");
+	free(text);
+	text = recorded_at("analyze-cheap", 20000, 20000);
+	has_not(text, "CAUTION");
+	free(text);
+}
+
 /* Left out all: no device is told of, and why is said. */
 static void all_left_out(void **state)
 {
@@ -368,7 +406,7 @@ int main(void)
 	    cmocka_unit_test(verdicts),		  cmocka_unit_test(devices_not_recorded),
 	    cmocka_unit_test(idle_by_calls),	  cmocka_unit_test(load_is_told),
 	    cmocka_unit_test(all_left_out),	  cmocka_unit_test(fits_a_terminal),
-	    cmocka_unit_test(json_is_documented),
+	    cmocka_unit_test(json_is_documented), cmocka_unit_test(price_is_told),
 	};
 
 	return cmocka_run_group_tests_name("analyze", tests, NULL, NULL);

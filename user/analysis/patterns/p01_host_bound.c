@@ -174,10 +174,11 @@ static int judge(struct hb_look *l, const struct hb_series *p, const struct hb_i
 	if (!(l->s->present & HB_NEED_SLEEP) || !hb_look__at_least(l, GAP_SHARE, hb_share(sum, span)) ||
 	    !hb_look__at_least(l, ON_CPU, hb_share(running, sum)))
 		return 0;
-	d = hb_look__find(
-	    l, "the device is likely idle %llu %% of the steps while %s runs and has not launched yet",
-	    (unsigned long long)(hb_share(sum, span) / 10000),
-	    hb_scene__thread_text(l->s, p->dispatch, who, sizeof(who)));
+	d = hb_look__find(l,
+			  "the device is likely idle %llu %% of the steps: it is done with each launch "
+			  "before %s, which runs, makes the next",
+			  (unsigned long long)(hb_share(sum, span) / 10000),
+			  hb_scene__thread_text(l->s, p->dispatch, who, sizeof(who)));
 	if (!d)
 		return -ENOMEM;
 	hb_draft__pid(d, p->pid);

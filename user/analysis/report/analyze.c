@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analysis/patterns/settle.h"
 #include "analysis/report/analyze_private.h"
@@ -104,18 +105,54 @@ static bool clocks_disagree(const struct hb_analysis *a, char *buf, size_t size)
 	return true;
 }
 
+/* What in the traced processes cost most. */
+static const struct hb_price_stat *dearest(const struct hb_analysis *a)
+{
+	u32 n;
+	const struct hb_price_stat *const *p = hb_model__prices(a->m, &n); /* by cost */
+
+	for (u32 i = 0; i < n; i++)
+		if (p[i]->targets)
+			return p[i];
+	return NULL;
+}
+
+/* Its name, and the option that makes it cheaper; false: none does. */
+static bool remedy(const struct hb_analysis *a, const struct hb_price_stat *p, const char **name, char *buf,
+		   size_t size)
+{
+	static const struct {
+		const char *begins, *option;
+	} hooks[] = {{"py_event", "--exceptions off"}, {"pycall", "fewer functions in --calls and --field"}};
+
+	*name = hb_window__string(a->w, p->row ? p->row->name : p->hook);
+	if (p->row)
+		snprintf(buf, size, "--stacks-every %s=100", hb_word(HB_WORDS_CLASS, p->row->cls));
+	for (size_t i = 0; !p->row && i < sizeof(hooks) / sizeof(*hooks); i++)
+		if (!strncmp(*name, hooks[i].begins, strlen(hooks[i].begins)))
+			snprintf(buf, size, "%s", hooks[i].option);
+	return *buf;
+}
+
 bool hb_analysis__caution(const struct hb_analysis *a, char *buf, size_t size)
 {
 	const struct hb_totals *t = hb_model__totals(a->m);
 	double part = t->wall_ns ? 100.0 * (double)t->probe_cost_ns / (double)t->wall_ns : 0;
+	const struct hb_price_stat *most = dearest(a);
+	char option[64] = "";
+	const char *name;
+	int n;
 
 	if (part < HB_CAUTION_COST)
 		return clocks_disagree(a, buf, size);
-	snprintf(
+	n = snprintf(
 	    buf, size,
 	    "recording took %.1f %% of one core inside of what is traced, so steps were longer than they are "
-	    "without it, and more so the more calls they make; --stacks-every launch=100 makes it cheaper",
+	    "without it, and findings hold that time, too",
 	    part);
+	if (most && remedy(a, most, &name, option, sizeof(option)) && (size_t)n < size)
+		snprintf(buf + n, size - (size_t)n, "; dearest was %s with %.1f %%, which %s makes cheaper",
+			 name, 100.0 * (double)most->cost_ns / (double)t->wall_ns, option);
 	return true;
 }
 

@@ -159,7 +159,7 @@ static void put_kernels(struct page *p)
 
 static void put_verdict(struct page *p)
 {
-	char caution[256];
+	char caution[384];
 
 	hb_json__kobject(p->doc.j, "verdict");
 	hb_json__kstring(p->doc.j, "kind", hb_verdict__name(p->a->verdict.kind));

@@ -239,7 +239,7 @@ static int print_kernels(const struct page *p)
 static void print_limits(const struct page *p)
 {
 	const struct hb_device_counts *c = hb_devices__counts(p->a->d);
-	char n[32], caution[256];
+	char n[32], caution[384];
 
 	u32 text, level;
 
