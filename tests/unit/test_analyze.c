@@ -242,6 +242,14 @@ static void load_is_told(void **state)
 	has(text, "there were requests for 91 % of the time");
 	free(text);
 	rig_close(&r, w);
+	r = made("analyze-load");
+	readings(&r, 90); /* and not one call */
+	w = rig_open(&r);
+	text = printed(w, false, UINT_MAX);
+	has(text, "VERDICT unknown: not one accelerator call");
+	has(text, "yet there were requests for 91 % of the time: the engine hangs, or it calls what was not");
+	free(text);
+	rig_close(&r, w);
 }
 
 /* What recording cost inside of the target: `calls` hits of a probe on launches, `events` of a hook on
@@ -342,7 +350,7 @@ static void fits_a_terminal(void **state)
 			fail_msg("a line of more than 120 columns: %.130s", p - 120);
 	}
 	has(text, "VERDICT");
-	has(text, "Findings, what costs most first");
+	has(text, "Findings: causes by what they cost, symptoms after them");
 	has(text, "simulated accelerator");
 	has(text, "and 1 more (--rows 0 shows all)");
 	has(whole, "and, more, arguments>(int)");

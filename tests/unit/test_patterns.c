@@ -377,7 +377,7 @@ static void no_cpu(void **state)
 	sleeps(&p, MS, 2 * MS, 2 * MS, o);
 	x = pat_first(&p, "P30", STEPS * 2 * MS);
 	assert_int_equal(x->count, STEPS);
-	assert_non_null(strstr(x->what, "meanwhile bystander had its CPU for 100 % of the time"));
+	assert_non_null(strstr(x->what, "meanwhile bystander (pid 900) had its CPU for 100 % of the time"));
 	assert_int_equal(x->worst[0].waker->tid, 900);
 	pat_end(&p);
 	sleeps(&q, MS, 50 * US, 50 * US, o); /* what a wake-up costs anyway */

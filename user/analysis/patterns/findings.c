@@ -171,6 +171,7 @@ static void sum_up(struct hb_draft *d)
 	if (f->delay_ns > f->gain_bound_ns)
 		f->gain_bound_ns = f->delay_ns;
 	f->exposed = d->samples ? &d->sampled : &d->exposed;
+	f->sampled = d->samples;
 	d->oom |= d->sampled.oom || d->spans.oom || d->device.oom;
 }
 

@@ -2,6 +2,7 @@
 /* A thread on the way to the next launch could run and had no CPU. */
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "analysis/patterns/pattern.h"
 #include "base/map.h"
@@ -21,7 +22,9 @@ struct sums {
 	struct hb_hist delay;
 	u64 exposed, preempted;
 	struct hb_map *ran; /* name (string) -> ns of delays in which a thread of that name had the CPU */
+	struct hb_map *pid; /* name -> its process, SEVERAL when there are more */
 };
+#define SEVERAL UINT64_MAX
 
 #define NAMED 3 /* of those that ran instead */
 
@@ -29,12 +32,14 @@ static int note_runner(const struct hb_scene *s, const struct hb_tl_sleep *z, st
 {
 	const struct hb_task *t = z->ran ? hb_window__task_by_tid(s->w, z->ran) : NULL;
 	u64 *ns = t && t->comm ? hb_map__slot(sum->ran, t->comm, NULL) : NULL;
+	u64 *pid = ns ? hb_map__slot(sum->pid, t->comm, NULL) : NULL;
 
 	if (!t || !t->comm)
 		return 0;
-	if (!ns)
+	if (!pid)
 		return -ENOMEM;
 	*ns += z->ready;
+	*pid = !*pid || *pid == t->pid ? t->pid : SEVERAL;
 	return 0;
 }
 
@@ -76,14 +81,32 @@ static int add_cases(struct hb_draft *d, const struct hb_scene *s, u32 t, u64 le
 	return 0;
 }
 
-/* "; meanwhile cc1 had its CPU for 61 % of the time, nginx for 20 %": the largest first. */
+static const char *runner_text(const struct hb_scene *s, const struct sums *sum, u64 name, char *buf,
+			       size_t size)
+{
+	u64 pid = SEVERAL;
+	size_t n;
+
+	snprintf(buf, size, "%s", hb_window__string(s->w, (u32)name));
+	hb_text__clean(buf);
+	n = strlen(buf);
+	hb_map__get(sum->pid, name, &pid);
+	if (pid == SEVERAL)
+		snprintf(buf + n, size - n, " (several processes)");
+	else
+		snprintf(buf + n, size - n, " (pid %llu)", (unsigned long long)pid);
+	return buf;
+}
+
+/* "; meanwhile cc1 (several processes) had its CPU for 61 % of the time, nginx (pid 7) for 20 %": the largest
+ * first. */
 static void say_runners(struct hb_look *l, struct hb_draft *d, const struct sums *sum)
 {
 	u64 name, ns, before = UINT64_MAX, all = sum->delay.total;
 
 	for (u32 n = 0; n < NAMED; n++) {
 		u64 best = 0, best_name = 0;
-		char text[64];
+		char text[96];
 
 		for (size_t pos = 0; hb_map__next(sum->ran, &pos, &name, &ns);)
 			if (ns < before && ns > best) {
@@ -93,10 +116,10 @@ static void say_runners(struct hb_look *l, struct hb_draft *d, const struct sums
 		if (best * 20 < all) /* less than 5 % says nothing */
 			break;
 		before = best;
-		snprintf(text, sizeof(text), "%s", hb_window__string(l->s->w, (u32)best_name));
 		hb_draft__say(d,
 			      n ? ", %s for %llu %%" : "; meanwhile %s had its CPU for %llu %% of the time",
-			      hb_text__clean(text), (unsigned long long)(hb_share(best, all) / 10000));
+			      runner_text(l->s, sum, best_name, text, sizeof(text)),
+			      (unsigned long long)(hb_share(best, all) / 10000));
 	}
 }
 
@@ -128,8 +151,8 @@ static int tell(struct hb_look *l, u32 t, const struct sums *sum, u64 p95, struc
 static int look_at(struct hb_look *l, u32 t, struct hb_draft **d)
 {
 	const struct hb_tl_thread *th = hb_timeline__thread(l->s->tl, t);
-	struct sums sum = {.ran = hb_map__new()};
-	int err = sum.ran ? sum_up(l->s, t, hb_look__param(l, LEAST), &sum) : -ENOMEM;
+	struct sums sum = {.ran = hb_map__new(), .pid = hb_map__new()};
+	int err = sum.ran && sum.pid ? sum_up(l->s, t, hb_look__param(l, LEAST), &sum) : -ENOMEM;
 	u64 p95 = hb_hist__quantile(&sum.delay, 0.95);
 	u64 share = hb_share(sum.exposed, hb_scene__step_time(l->s, th->pid));
 
@@ -138,6 +161,7 @@ static int look_at(struct hb_look *l, u32 t, struct hb_draft **d)
 		err = tell(l, t, &sum, p95, d);
 	hb_hist__free(&sum.delay);
 	hb_map__free(sum.ran);
+	hb_map__free(sum.pid);
 	return err;
 }
 
@@ -175,6 +199,8 @@ HB_PATTERN(p30_run_queue) = {
     .traps = "SMT siblings share a core without showing here; a hypervisor that takes the CPU away looks the "
 	     "same (steal in "
 	     "/proc/stat); quota throttling is P29",
-    .settle = "pin the threads and compare (vllm-project/vllm#52777 gained nothing from affinity)",
+    .settle =
+	"give the threads CPUs of their own for a while (taskset) and compare; that alone need not help "
+	"(vllm-project/vllm#52777)",
     .detect = detect,
 };

@@ -76,7 +76,8 @@ const char *hb_rank__name(enum hb_rank r);
 	N(CGROUP, "cgroup CPU limits and throttling")                                                        \
 	N(FAULT, "page faults")                                                                              \
 	N(NUMA, "placement of memory and CPUs by NUMA node (no window holds it yet; numastat -p PID tells)") \
-	N(PROPERTIES, "device properties (multiprocessors, registers, clocks; imported traces have them)")   \
+	N(PROPERTIES,                                                                                        \
+	  "device properties (multiprocessors, registers, clocks; traces of NVIDIA devices have them)")      \
 	N(COUNTER, "device clocks and power over time (no window holds them yet; nvidia-smi dmon tells)")    \
 	N(RANKS,                                                                                             \
 	  "matching collectives of several ranks (trace the whole service, import all traces at once)")      \
@@ -180,15 +181,16 @@ struct hb_instance {	/* one occurrence */
 #define HB_INSTANCES 3
 struct hb_finding {
 	const struct hb_pattern *pattern;
-	const struct hb_finding *cause;	      /* an effect of it; NULL: stands for itself */
-	u32 n_effects;			      /* findings whose cause it is */
-	char what[512];			      /* what was seen, in a sentence or two; cleaned */
-	u64 exposed_min, exposed_max;	      /* equal when known exactly */
-	u64 exposed_likely;		      /* between the two: what it costs by all that is known */
-	u64 delay_ns;			      /* added to requests; 0: not known */
-	u64 device_ns;			      /* device time that could be saved (device patterns) */
-	u64 share;			      /* of the window, millionths: cost over its length */
-	u64 count;			      /* occurrences */
+	const struct hb_finding *cause; /* an effect of it; NULL: stands for itself */
+	u32 n_effects;			/* findings whose cause it is */
+	char what[512];			/* what was seen, in a sentence or two; cleaned */
+	u64 exposed_min, exposed_max;	/* equal when known exactly */
+	u64 exposed_likely;		/* between the two: what it costs by all that is known */
+	u64 delay_ns;			/* added to requests; 0: not known */
+	u64 device_ns;			/* device time that could be saved (device patterns) */
+	u64 share;			/* of the window, millionths: cost over its length */
+	u64 count;			/* occurrences; CPU samples where `sampled` */
+	bool sampled; /* each stands for the time between two samples, not for something that took so long */
 	u64 total_ns, p50_ns, p95_ns, max_ns; /* of their lengths */
 	u64 gain_bound_ns;
 	struct hb_range what_if; /* how much sooner the steps would have been over without these intervals,

@@ -150,10 +150,31 @@ unsigned hb_report__head(const struct hb_window *w, const struct hb_totals *t, F
 	return lines;
 }
 
+/* " (6 of them sample)": a tick that did not come is no call that is missing. */
+static const char *loss_of(const struct hb_window *w, unsigned cause, char *buf, size_t size)
+{
+	u64 by_type[HB_TYPE_MAX] = {0};
+	size_t n = 0;
+	u32 rows;
+	const struct hb_loss_row *r = hb_window__losses(w, &rows);
+
+	for (u32 i = 0; i < rows; i++)
+		if (r[i].cause == cause && r[i].type < HB_TYPE_MAX)
+			by_type[r[i].type] += r[i].count;
+	*buf = 0;
+	for (u32 t = 1; t < HB_TYPE_MAX && n < size; t++)
+		if (by_type[t] && hb_schema__type(t))
+			n += (size_t)snprintf(buf + n, size - n, "%s%llu %s", n ? ", " : " (",
+					      (unsigned long long)by_type[t], hb_schema__type(t)->name);
+	if (n && n + 1 < size)
+		snprintf(buf + n, size - n, ")");
+	return buf;
+}
+
 unsigned hb_report__loss(const struct hb_window *w, FILE *out, unsigned max)
 {
 	unsigned lines = 0;
-	char n[32];
+	char n[32], of[160];
 
 	for (unsigned c = 0; c < HB_LOSS_COUNT; c++) {
 		u64 lost = hb_window__loss_total(w, c);
@@ -164,8 +185,9 @@ unsigned hb_report__loss(const struct hb_window *w, FILE *out, unsigned max)
 			fprintf(out, "LOSS: and more causes: `report` lists them\n");
 			return max;
 		}
-		fprintf(out, "LOSS: %s %s: %s\n", hb_word(HB_WORDS_LOSS, c),
-			hb_text__count(n, sizeof(n), lost), hb_decode__loss_doc(c));
+		fprintf(out, "LOSS: %s %s%s: %s\n", hb_word(HB_WORDS_LOSS, c),
+			hb_text__count(n, sizeof(n), lost), loss_of(w, c, of, sizeof(of)),
+			hb_decode__loss_doc(c));
 	}
 	if (!hb_window__info(w)->complete) {
 		/* The recorder writes its accounts of loss last. */

@@ -137,7 +137,8 @@ static void print_worst(const struct text *t, const struct hb_finding *f)
 	     x->thread ? thread : "", x->waker ? "; ended or held up by " : "", x->waker ? waker : "");
 	print_stack(t, x->thread ? "at:" : "launched at:", hb_finding__stack_pid(f, x), x->stack);
 	print_stack(t, "meanwhile:", x->waker ? x->waker->pid : 0, x->waker_stack);
-	if (f->chain[0])
+	/* Who could run and had no CPU waited for nobody. */
+	if (f->chain[0] && (f->n_hops > 1 || f->hop[0].by != HB_WAKE_PREEMPTED))
 		LINE(t, "waited for: %s", f->chain);
 }
 
@@ -164,7 +165,10 @@ static void print_finding(const struct text *t, const struct hb_finding *f, u32 
 			  f->pattern->id, f->pattern->layer);
 	if (f->what[0])
 		LINE(t, "%s", f->what);
-	if (f->count > 1)
+	if (f->count > 1 && f->sampled)
+		LINE(t, "seen in %" PRIu64 " CPU samples, each of which stands for up to %s", f->count,
+		     hb_text__ns(a, sizeof(a), f->max_ns));
+	else if (f->count > 1)
 		LINE(t, "%" PRIu64 " times: half of them up to %s, 95 %% up to %s, the longest %s", f->count,
 		     hb_text__ns(a, sizeof(a), f->p50_ns), hb_text__ns(b, sizeof(b), f->p95_ns),
 		     hb_text__ns(c, sizeof(c), f->max_ns));
@@ -221,7 +225,7 @@ void hb_analysis__print_findings(const struct hb_analysis *a, FILE *out, unsigne
 	const struct hb_finding *f;
 	u32 shown = 0, more = 0, open = 0;
 
-	fprintf(out, "\nFindings, what costs most first\n");
+	fprintf(out, "\nFindings: causes by what they cost, symptoms after them\n");
 	for (u32 i = 0; (f = hb_findings__at(a->f, i)); i++) {
 		if (f->cause)
 			continue; /* told with its cause */
@@ -237,19 +241,22 @@ void hb_analysis__print_findings(const struct hb_analysis *a, FILE *out, unsigne
 		fprintf(out, "\n  ... and %u more (--rows 0 shows all)\n", more);
 	if (shown) {
 		fputc('\n', out);
-		hb_analysis__wrap(
-		    out, width, 2,
-		    "  (idle device: time in which the device had nothing to do and this is to blame; worth "
-		    "at "
-		    "most: no change can gain more; the steps end sooner: their critical paths replayed "
-		    "without "
-		    "it; waited for: from who waited to who was to blame, over which socket, pipe or lock)");
+		hb_analysis__wrap(out, width, 2,
+				  "  (idle device: time in which the device had nothing to do and this is to "
+				  "blame; worst: the one that "
+				  "cost most, which need not be the longest; worth at most: no change can "
+				  "gain more; the steps "
+				  "end sooner: their critical paths replayed without it; waited for: from "
+				  "who waited to who was "
+				  "to blame, over which socket, pipe or lock)");
 	}
 	/* An imported window is of nothing that could be recorded again. */
 	if (open && hb_window__meta(a->w, "boot_id"))
-		fprintf(out,
-			"\n  of %u a further window would tell more: --plan-out PLAN says what to record\n",
-			open);
+		fprintf(
+		    out,
+		    "\n  %u of them %s not sure: analyze with --plan-out PLAN writes what to record to be "
+		    "surer\n",
+		    open, open == 1 ? "is" : "are");
 }
 
 /* Those that need the same are told together. */
@@ -265,10 +272,11 @@ static void print_unchecked(const struct hb_analysis *a, FILE *out, unsigned wid
 			if (strcmp(k->text, n->text) != 0)
 				continue;
 			told |= j < i;
-			hb_buf__printf(&ids, "%s%s", ids.size ? ", " : "", k->pattern->id);
+			hb_buf__printf(&ids, "%s%s %s", ids.size ? "; " : "", k->pattern->id,
+				       k->pattern->title);
 		}
 		if (!told && !ids.oom)
-			hb_analysis__wrap(out, width, 4, "  %.*s: %s", (int)ids.size, ids.data, n->text);
+			hb_analysis__wrap(out, width, 4, "  %s: %.*s", n->text, (int)ids.size, ids.data);
 		hb_buf__free(&ids);
 	}
 }
@@ -323,8 +331,7 @@ void hb_analysis__print_rest(const struct hb_analysis *a, FILE *out, unsigned wi
 			print_ruled_out(out, width, r);
 	print_nothing(a, out, width);
 	if (hb_findings__not_checked(a->f, 0))
-		fprintf(out, "\nNot looked at: this window does not have what it takes (docs/patterns.md "
-			     "names the ids)\n");
+		fprintf(out, "\nNot looked at: this window does not have what it takes\n");
 	print_unchecked(a, out, width);
 }
 

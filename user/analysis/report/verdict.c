@@ -122,9 +122,11 @@ static u32 probes_of(const struct hb_host *h)
 	return h ? hb_window__probes(hb_timeline__window(hb_host__timeline(h))) : 0;
 }
 
-static void without_devices(const struct hb_devices *d, u32 probes, struct hb_verdict *v)
+static void without_devices(const struct hb_devices *d, u32 probes, const struct hb_load *l,
+			    struct hb_verdict *v)
 {
 	const struct hb_device_counts *c = hb_devices__counts(d);
+	char load[96];
 
 	if (c->left_out)
 		say(v, HB_VERDICT_UNKNOWN,
@@ -134,6 +136,14 @@ static void without_devices(const struct hb_devices *d, u32 probes, struct hb_ve
 		    "what the devices did was not recorded, only the calls that gave them work, and these do "
 		    "not tell "
 		    "whether they waited for the host");
+	else if (probes && l->none < l->known)
+		say(v, HB_VERDICT_UNKNOWN,
+		    "not one accelerator call was made in this window, and calls were watched; yet %s: the "
+		    "engine "
+		    "hangs, or it calls what was not watched (the threads' sleeps and stacks in the report "
+		    "say "
+		    "where it is)",
+		    load_text(l, load, sizeof(load)));
 	else if (probes)
 		say(v, HB_VERDICT_UNKNOWN,
 		    "not one accelerator call was made in this window, and calls were watched: no request "
@@ -275,7 +285,7 @@ struct hb_verdict hb_verdict__of(const struct hb_verdict_input *in)
 		if (!hb_devices__counts(in->devices)->records && percent(c.busy + c.idle.likely, c.wall) >= 1)
 			from_calls(&c, &in->load, &v);
 		else
-			without_devices(in->devices, probes_of(in->host), &v);
+			without_devices(in->devices, probes_of(in->host), &in->load, &v);
 		if (in->findings && hb_findings__at(in->findings, 0))
 			from_finding(hb_findings__at(in->findings, 0), in->wall, &v);
 	}

@@ -93,7 +93,7 @@ function findingCard(f, nth, titles) {
 			el("ul", {}, f.measures.map((m) => el("li", {}, conditionText(m))), f.traps && el("li", {}, `What looks alike: ${f.traps}`))) : null,
 		(f.instances || []).length ? el("details", {open: nth === 1}, el("summary", {}, "Worst instances"),
 			el("ul", {}, f.instances.map(instanceItem))) : null,
-		f.reference && el("p", {class: "soft"}, `Reference: ${f.reference}`));
+		f.reference && el("p", {class: "soft"}, `Seen before: ${f.reference}`));
 }
 
 function plainList(title, rows, text) {
@@ -114,7 +114,7 @@ function findings(a) {
 	if (!all.length)
 		s.append(el("p", {}, "Nothing was found above the gate."));
 	all.forEach((f, i) => s.append(findingCard(f, i + 1, titles)));
-	for (const part of [plainList("Ruled out", a.ruled_out, ruledOutText), plainList("Not checked", a.not_checked, notCheckedText)])
+	for (const part of [plainList("Looked at, and not so", a.ruled_out, ruledOutText), plainList("Not looked at", a.not_checked, notCheckedText)])
 		if (part)
 			s.append(part);
 }
