@@ -89,7 +89,7 @@ static void summary_says_it_all(void **state)
 	has(s, "graph launch");
 	has(s, "epoll_wait");
 	has(s, "200 api;server (sendto)");
-	has(s, "LOSS: ring_full 12: ");
+	has(s, "LOSS: ring_full 12 (accel): ");
 	has(s,
 	    "cost: own CPU 5.00 ms (0.50 % of one core) in the window, 15.00 ms before and after, 1.0 MiB");
 	has(s, "cost: probes in the targets 500.0 us (0.05 % of one core), hits x measured price");
@@ -203,7 +203,7 @@ static void missed_ticks_are_said(void **state)
 	w = rig_open(&r);
 	s = printed(w, text_report);
 	has(s, "CPU time by function (estimate: samples x period)\n  150 of 198 ticks came");
-	has(s, "LOSS: missed 56: ");
+	has(s, "LOSS: missed 56 (sample): ");
 	free(s);
 	rig_close(&r, w);
 	w = rig_window(&r, "all-ticks");

@@ -150,10 +150,11 @@ unsigned hb_report__head(const struct hb_window *w, const struct hb_totals *t, F
 	return lines;
 }
 
-/* " (6 of them sample)": a tick that did not come is no call that is missing. */
+/* " (6 sample, 1 accel)", " (accel)" when all are of one type: a tick that did not come is no call that is
+ * missing. */
 static const char *loss_of(const struct hb_window *w, unsigned cause, char *buf, size_t size)
 {
-	u64 by_type[HB_TYPE_MAX] = {0};
+	u64 by_type[HB_TYPE_MAX] = {0}, all = hb_window__loss_total(w, cause);
 	size_t n = 0;
 	u32 rows;
 	const struct hb_loss_row *r = hb_window__losses(w, &rows);
@@ -162,10 +163,15 @@ static const char *loss_of(const struct hb_window *w, unsigned cause, char *buf,
 		if (r[i].cause == cause && r[i].type < HB_TYPE_MAX)
 			by_type[r[i].type] += r[i].count;
 	*buf = 0;
-	for (u32 t = 1; t < HB_TYPE_MAX && n < size; t++)
-		if (by_type[t] && hb_schema__type(t))
-			n += (size_t)snprintf(buf + n, size - n, "%s%llu %s", n ? ", " : " (",
-					      (unsigned long long)by_type[t], hb_schema__type(t)->name);
+	for (u32 t = 1; t < HB_TYPE_MAX && n < size; t++) {
+		if (!by_type[t] || !hb_schema__type(t))
+			continue;
+		n += (size_t)snprintf(buf + n, size - n, "%s", n ? ", " : " (");
+		if (by_type[t] != all && n < size)
+			n += (size_t)snprintf(buf + n, size - n, "%llu ", (unsigned long long)by_type[t]);
+		if (n < size)
+			n += (size_t)snprintf(buf + n, size - n, "%s", hb_schema__type(t)->name);
+	}
 	if (n && n + 1 < size)
 		snprintf(buf + n, size - n, ")");
 	return buf;
