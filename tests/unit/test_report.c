@@ -203,7 +203,7 @@ static void missed_ticks_are_said(void **state)
 	w = rig_open(&r);
 	s = printed(w, text_report);
 	has(s, "CPU time by function (estimate: samples x period)\n  150 of 198 ticks came");
-	has(s, "LOSS: missed 56 (sample): ");
+	has(s, "LOSS: missed 56 (8 offcpu, 48 sample): ");
 	free(s);
 	rig_close(&r, w);
 	w = rig_window(&r, "all-ticks");
