@@ -157,8 +157,7 @@ static const char *slept_on(const struct hb_timeline *tl, const struct hb_hop *h
 	return text ? text : s->state == HB_TSTATE_DISK ? "a page fault" : "a sleep";
 }
 
-/* How the last hop ends the chain: " (working)", " (timer)". */
-static const char *ending(const struct hb_hop *h)
+const char *hb_hop__ending(const struct hb_hop *h)
 {
 	if (h->by == HB_WAKE_THREAD || h->by == HB_WAKE_OUTSIDE)
 		return "";
@@ -167,6 +166,15 @@ static const char *ending(const struct hb_hop *h)
 	if (h->sleep != HB_NONE)
 		return hb_wake__by_name(h->by);
 	return h->thread == HB_NONE ? "not traced" : "working";
+}
+
+u32 hb_hop__stack(const struct hb_timeline *tl, const struct hb_hop *h)
+{
+	u32 n;
+
+	return h->thread == HB_NONE || h->sleep == HB_NONE
+		   ? 0
+		   : hb_timeline__sleeps(tl, h->thread, &n)[h->sleep].at.stack;
 }
 
 /* Appends as far as there is room. */
@@ -194,7 +202,7 @@ const char *hb_wake__chain_text(const struct hb_wake *wk, const struct hb_hop *h
 	*buf = 0;
 	for (u32 i = 0; i < n; i++) {
 		bool last = i + 1 == n;
-		const char *end = last ? ending(&hop[i]) : "";
+		const char *end = last ? hb_hop__ending(&hop[i]) : "";
 
 		if (hop[i].relay && !last)
 			continue;

@@ -77,6 +77,12 @@ struct hb_hop {
  * the window's begin. Returns the number of hops; 0: it did not sleep there. */
 u32 hb_wake__chain(const struct hb_wake *wk, u32 thread, u64 begin, u64 end, struct hb_hop *hop, u32 max);
 
+/* Why a chain ends there: "timer", "working", "waiting for a CPU", "not traced"; "": one of its middle. */
+const char *hb_hop__ending(const struct hb_hop *h);
+/* The stack of a hop's sleep, with its task's pid for hb_window__stack(); 0: it did not sleep, or has none.
+ */
+u32 hb_hop__stack(const struct hb_timeline *tl, const struct hb_hop *h);
+
 /* The chain as words: "engine -> unix 11 -> kv-server -> futex 0x7f.. -> evict (working)". Relays are left
  * out. Cleaned. Returns buf. */
 const char *hb_wake__chain_text(const struct hb_wake *wk, const struct hb_hop *hop, u32 n, char *buf,

@@ -257,6 +257,12 @@ void hb_findings__free(struct hb_findings *f);
 /* The instance to show of a finding: the worst that has a stack, as one cut by the window's edge has none;
  * else the worst. NULL without instances. */
 const struct hb_instance *hb_finding__shown(const struct hb_finding *f);
+/* Who its chain of wakers comes to in the end, where that is another task than the one that waited: whoever
+ * has to be looked at. NULL: nobody else. */
+static inline const struct hb_hop *hb_finding__end(const struct hb_finding *f)
+{
+	return f->n_hops > 1 && f->hop[f->n_hops - 1].task ? &f->hop[f->n_hops - 1] : NULL;
+}
 /* Whose stack an instance has: of its thread's process; of work on a device, of the process that launched it.
  * 0: not known. */
 u32 hb_finding__stack_pid(const struct hb_finding *f, const struct hb_instance *x);

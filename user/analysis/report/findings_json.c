@@ -122,6 +122,19 @@ static void put_advice(struct hb_json *j, const struct hb_pattern *p)
 			hb_json__kstring(j, m[i].key, m[i].text);
 }
 
+static void put_chain(const struct hb_analysis *a, struct hb_doc *d, const struct hb_finding *f)
+{
+	const struct hb_hop *end = hb_finding__end(f);
+
+	if (f->chain[0])
+		hb_json__kstring(d->j, "chain", f->chain);
+	if (!end)
+		return;
+	hb_doc__task(d, "chain_end", end->task);
+	hb_json__kstring(d->j, "chain_end_by", hb_hop__ending(end));
+	put_stack(d, "chain_end_stack", end->task->pid, hb_hop__stack(hb_host__timeline(a->h), end));
+}
+
 static void put_finding(const struct hb_analysis *a, struct hb_doc *d, const struct hb_finding *f)
 {
 	const struct hb_device *v = hb_devices__at(a->d, f->device); /* NULL: none */
@@ -145,8 +158,7 @@ static void put_finding(const struct hb_analysis *a, struct hb_doc *d, const str
 	}
 	if (f->n_worst)
 		put_who(d, f, hb_finding__shown(f));
-	if (f->chain[0])
-		hb_json__kstring(d->j, "chain", f->chain);
+	put_chain(a, d, f);
 	put_instances(d, f);
 	put_measures(d->j, f);
 	put_advice(d->j, f->pattern);

@@ -120,6 +120,43 @@ static void print_stack(const struct text *t, const char *what, u32 pid, u32 sta
 	hb_buf__free(&b);
 }
 
+/* "timer": what the last of a chain did, for who does not know the words of the model. */
+static const char *did(const char *ending)
+{
+	static const char *const text[][2] = {{"timer", "it slept by its own clock"},
+					      {"working", "it was working"},
+					      {"waiting for a CPU", "it could run and had no CPU"},
+					      {"network", "it waited for the network"},
+					      {"disk", "it waited for the disk"},
+					      {"device", "it waited for the device"},
+					      {"stopped", "it was stopped"},
+					      {"not traced", "what it did was not traced"}};
+
+	for (size_t i = 0; i < sizeof(text) / sizeof(*text); i++)
+		if (!strcmp(ending, text[i][0]))
+			return text[i][1];
+	return "why it waited was not seen";
+}
+
+static void print_chain(const struct text *t, const struct hb_finding *f)
+{
+	const struct hb_instance *x = hb_finding__shown(f);
+	const struct hb_hop *end = hb_finding__end(f);
+	char who[96], of[96];
+
+	/* Who could run and had no CPU waited for nobody; who held a GIL is told already. */
+	if (!f->chain[0] || (!end && (f->hop[0].by == HB_WAKE_PREEMPTED || x->waker)))
+		return;
+	LINE(t, "waited for: %s", f->chain);
+	if (!end)
+		return;
+	task_text(t, end->task, who, sizeof(who));
+	snprintf(of, sizeof(of), " of process %u", end->task->pid);
+	LINE(t, "in the end for: %s%s; %s", who, end->task->pid != end->task->tid ? of : "",
+	     did(hb_hop__ending(end)));
+	print_stack(t, "there:", end->task->pid, hb_hop__stack(hb_host__timeline(t->a->h), end));
+}
+
 static void print_worst(const struct text *t, const struct hb_finding *f)
 {
 	const struct hb_instance *x = hb_finding__shown(f);
@@ -137,9 +174,7 @@ static void print_worst(const struct text *t, const struct hb_finding *f)
 	     x->thread ? thread : "", x->waker ? "; ended or held up by " : "", x->waker ? waker : "");
 	print_stack(t, x->thread ? "at:" : "launched at:", hb_finding__stack_pid(f, x), x->stack);
 	print_stack(t, "meanwhile:", x->waker ? x->waker->pid : 0, x->waker_stack);
-	/* Who could run and had no CPU waited for nobody. */
-	if (f->chain[0] && (f->n_hops > 1 || f->hop[0].by != HB_WAKE_PREEMPTED))
-		LINE(t, "waited for: %s", f->chain);
+	print_chain(t, f);
 }
 
 static void print_effects(const struct text *t, const struct hb_finding *cause)
