@@ -224,7 +224,8 @@ HB_PATTERN(p01_host_bound) = {
 	   "iteration); "
 	   "ggml-org/llama.cpp#7456 (10 to 15 % of the token's time on the CPU)",
     .traps = "no load; a window that cuts a step; the tracer's own cost for each call",
-    .settle = "repeat with device records only, then the device's utilisation with no tracer",
+    .settle = "the device's utilisation with no tracer (nvidia-smi dmon), or a trace of the engine's own "
+	      "profiler, imported",
     .record = "frequency=997; timed=launch,graph",
     .detect = detect,
 };

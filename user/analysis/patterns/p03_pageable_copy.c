@@ -197,6 +197,6 @@ HB_PATTERN(p03_pageable_copy) = {
 	   "done",
     .traps = "tiny copies to the device are inlined and cheap; a full launch queue blocks copies as well; "
 	     "ROCm says \"host\" only",
-    .settle = "a device burst: its records have the kind of memory",
+    .settle = "a trace of the engine's own profiler, imported: its records have the kind of memory",
     .detect = detect,
 };

@@ -361,7 +361,7 @@ HB_PATTERN(p33_straggler) = {
 	"when that is the last in more steps than chance makes it, else they take turns. With device "
 	"records of several ranks their kernels are matched instead: a rank waits in a collective until the "
 	"last one begins it",
-    .fix = "what holds the late rank up: its own findings, its host, its CPU; see there",
+    .fix = "mend what holds the late rank up: other findings of its process, its host, its CPUs",
     .ref = "vllm-project/vllm#52777 (150 to 165 us of skew, 72 to 77 ms a step); #5792; "
 	   "deepspeedai/DeepSpeed#3579",
     .traps = "clocks of different hosts; time inside of the kernel is waiting, not bandwidth",
