@@ -39,9 +39,21 @@ def test_several_files(tool, window):
         assert one["file"] == window and one["devices"]
         at += 1  # the newline
     assert at == len(out)
-    # what was written before a file that is none stays, and the exit status tells
-    r = tool.run("analyze", window, "/nowhere.hbw", code=t.FAILED)
-    assert r.out.count("VERDICT") == 1
+    # a file that is none keeps no other from being analysed, and the exit status tells
+    r = tool.run("analyze", window, "/nowhere.hbw", window, code=t.FAILED)
+    assert r.out.count("VERDICT") == 2 and len(r.sentences()) == 1 and "/nowhere.hbw" in r.err
+
+
+@pytest.mark.parametrize("option", ["--html", "--plan-out"])
+def test_a_window_is_not_written_over(tool, window, option):
+    """Not even when it is called by another name, and not with --force."""
+    link = os.path.join(tool.folder, "link")
+    os.symlink(window, link)
+    before = open(window, "rb").read()
+    for name in (window, link):
+        r = tool.run("analyze", "--force", f"{option}={name}", window, code=t.USAGE)
+        assert len(r.sentences()) == 1 and "is the window itself" in r.err and not r.out
+    assert open(window, "rb").read() == before
 
 
 def test_thresholds(tool, window):

@@ -174,6 +174,13 @@ static void files_are_read(void **state)
 	fclose(f);
 	assert_true(hb_thresholds__read(t, path, &e) < 0);
 	assert_non_null(strstr(e.text, ":5: pattern P26 has no threshold \"double\""));
+	hb_error__clear(&e);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	assert_int_equal(fwrite("p26.single=5ms\n\0\0", 1, 17, f), 17);
+	fclose(f);
+	assert_true(hb_thresholds__read(t, path, &e) < 0);
+	assert_non_null(strstr(e.text, "no text"));
 	unlink(path);
 	hb_error__clear(&e);
 	assert_true(hb_thresholds__read(t, path, &e) < 0);

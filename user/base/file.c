@@ -47,3 +47,10 @@ int hb_file__read(const char *path, size_t max, const char *what, struct hb_buf 
 	close(fd);
 	return rc;
 }
+
+bool hb_file__is_same(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}

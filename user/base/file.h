@@ -11,4 +11,7 @@
  * writer. */
 int hb_file__read(const char *path, size_t max, const char *what, struct hb_buf *b, struct hb_error *e);
 
+/* Both are there and are one file, whatever they are called. */
+bool hb_file__is_same(const char *a, const char *b);
+
 #endif

@@ -10,6 +10,7 @@
 #include "analysis/model/longest.h"
 #include "analysis/patterns/patterns.h"
 #include "analysis/report/analyze.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "cli/args.h"
 #include "cli/cli.h"
@@ -97,6 +98,12 @@ static int check(struct args *a)
 		return -hb_error__set(&a->error, HB_EXIT_USAGE, -EINVAL,
 				      "--plan-out makes a plan of one window; run it once for each of the %d",
 				      a->n_files);
+	for (int i = 0; i < a->n_files; i++)
+		if ((a->html && hb_file__is_same(a->files[i], a->html)) ||
+		    (a->plan && hb_file__is_same(a->files[i], a->plan)))
+			return -hb_error__set(&a->error, HB_EXIT_USAGE, -EINVAL,
+					      "%s is the window itself; give what is written another name",
+					      a->files[i]);
 	if (!a->html)
 		return 0;
 	if (a->json)
@@ -219,19 +226,21 @@ static int print(struct args *a, const char *file, struct hb_window *w)
 	return rc ? hb_cli__fail(&a->error) : HB_EXIT_OK;
 }
 
+/* One that cannot be analysed does not keep the others from it; the first failure is the exit status. */
 static int analyze(struct args *a)
 {
 	int rc = HB_EXIT_OK;
 
-	for (int i = 0; rc == HB_EXIT_OK && i < a->n_files; i++) {
+	for (int i = 0; i < a->n_files && !ferror(stdout); i++) {
 		struct hb_window *w = hb_window__open(a->files[i], &a->error);
+		int one;
 
-		if (!w)
-			return hb_cli__fail(&a->error);
-		if (a->n_files > 1 && !a->json)
+		if (w && a->n_files > 1 && !a->json)
 			printf("%s== %s\n", i ? "\n" : "", a->files[i]);
-		rc = print(a, a->files[i], w);
+		one = w ? print(a, a->files[i], w) : hb_cli__fail(&a->error);
 		hb_window__close(w);
+		hb_error__clear(&a->error);
+		rc = rc ? rc : one;
 	}
 	return rc;
 }

@@ -3,13 +3,13 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "analysis/export/export.h"
 #include "analysis/export/output.h"
 #include "analysis/model/decode.h"
 #include "base/buf.h"
+#include "base/file.h"
 #include "cli/args.h"
 #include "cli/cli.h"
 #include "cli/unfinished.h"
@@ -123,12 +123,10 @@ static void remark(const struct hb_window *w)
 
 static int export(struct hb_window *w, struct args *a)
 {
-	struct stat in, out;
 	struct hb_output *o;
 	int rc;
 
-	if (!stat(a->file, &in) && !stat(a->output, &out) && in.st_dev == out.st_dev &&
-	    in.st_ino == out.st_ino) {
+	if (hb_file__is_same(a->file, a->output)) {
 		hb_error__set(&a->error, HB_EXIT_USAGE, -EINVAL,
 			      "%s is the window itself; export into another file", a->output);
 		return hb_cli__fail(&a->error);

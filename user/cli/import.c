@@ -4,10 +4,10 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "analysis/import/import.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "cli/args.h"
 #include "cli/cli.h"
@@ -68,13 +68,6 @@ static const struct argp argp = {
 	   "what, and what is left out: docs/import.md.",
 };
 
-static bool same_file(const char *a, const char *b)
-{
-	struct stat x, y;
-
-	return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
 /* A .part that is there before is somebody's: the import says so at once, and it is not touched. */
 static int import(const struct args *a, struct hb_import_stats *s, struct hb_error *e)
 {
@@ -87,12 +80,12 @@ static int import(const struct args *a, struct hb_import_stats *s, struct hb_err
 	int err;
 
 	for (unsigned i = 0; i < a->n; i++) {
-		if (same_file(a->file[i], a->output))
+		if (hb_file__is_same(a->file[i], a->output))
 			return hb_error__set(e, HB_EXIT_USAGE, -EINVAL,
 					     "%s is the trace itself; give the window another name",
 					     a->output);
 		for (unsigned k = 0; k < i; k++)
-			if (same_file(a->file[i], a->file[k]))
+			if (hb_file__is_same(a->file[i], a->file[k]))
 				return hb_error__set(e, HB_EXIT_USAGE, -EINVAL, "%s is given twice",
 						     a->file[i]);
 	}

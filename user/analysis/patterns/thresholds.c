@@ -8,7 +8,10 @@
 #include <strings.h>
 
 #include "analysis/patterns/patterns.h"
+#include "base/file.h"
 #include "base/text.h"
+
+#define FILE_MAX (1u << 20)
 
 #define MILLION 1000000ULL
 
@@ -203,28 +206,40 @@ int hb_thresholds__set(struct hb_thresholds *t, const char *text, struct hb_erro
 	return keep(t, p, a, v, e);
 }
 
+/* The lines of a file; `b` ends with a byte 0. */
+static int read_lines(struct hb_thresholds *t, const char *path, struct hb_buf *b, struct hb_error *e)
+{
+	char *rest = b->data, *line;
+
+	for (int number = 1; (line = strsep(&rest, "\n")); number++) {
+		struct hb_error why = {0};
+		char *s;
+		int err;
+
+		line[strcspn(line, "#")] = 0;
+		s = trim(line);
+		err = *s ? hb_thresholds__set(t, s, &why) : 0;
+		if (err)
+			return hb_error__set(e, HB_EXIT_USAGE, err, "%s:%d: %s", path, number, why.text);
+	}
+	return 0;
+}
+
 int hb_thresholds__read(struct hb_thresholds *t, const char *path, struct hb_error *e)
 {
-	FILE *f = fopen(path, "re");
-	char line[512];
-	int err = 0, number = 0;
+	struct hb_buf b = {0};
+	int err = hb_file__read(path, FILE_MAX, "a file of thresholds", &b, e);
 
-	if (!f)
-		return hb_error__set(e, HB_EXIT_USAGE, -errno, "cannot read the thresholds in %s: %s", path,
-				     strerror(errno));
-	while (!err && fgets(line, sizeof(line), f)) {
-		struct hb_error why = {0};
-		char *s = line;
-
-		number++;
-		line[strcspn(line, "#\n")] = 0;
-		s = trim(s);
-		if (*s && (err = hb_thresholds__set(t, s, &why)) != 0)
-			hb_error__set(e, HB_EXIT_USAGE, err, "%s:%d: %s", path, number, why.text);
+	if (!err && b.size && memchr(b.data, 0, b.size))
+		err = hb_error__set(e, HB_EXIT_USAGE, -EINVAL,
+				    "%s has bytes that are no text: not a file of thresholds", path);
+	if (!err && !hb_buf__room(&b, 1))
+		err = hb_error__nomem(e, "thresholds");
+	if (!err) {
+		b.data[b.size] = 0;
+		err = read_lines(t, path, &b, e);
 	}
-	if (!err && ferror(f))
-		err = hb_error__set(e, HB_EXIT_FAILED, -EIO, "cannot read the thresholds in %s", path);
-	fclose(f);
+	hb_buf__free(&b);
 	return err;
 }
 
