@@ -445,6 +445,57 @@ static void slack_limits_the_gain(void **state)
 	rig_close(&h.r, w);
 }
 
+/* Work of one kind takes 100 us, as 20 waits show. Then: launch, 300 us of host work, launch, wait. The
+ * device was probably idle for 200 of these 300, and its two pieces of work cannot be done side by side. */
+static void what_the_device_probably_did(void **state)
+{
+	struct host_rig h = host_new("whatif-likely");
+	struct hb_window *w;
+	struct hb_host *x;
+	struct hb_range g;
+	u64 t = 20 * MS;
+	struct hb_shrink k = {.begin = AT(t + 10 * US), .end = AT(t + 290 * US)};
+
+	for (u64 i = 0; i < 20; i++) {
+		CALL(&h, h.main, Q_LAUNCH, i * MS + 10 * US, i * MS + 10 * US, .handle = 7, .gx = 8);
+		CALL(&h, h.main, Q_DEVICE_SYNC, i * MS + 12 * US, i * MS + 110 * US);
+	}
+	CALL(&h, h.main, Q_LAUNCH, t, t, .handle = 7, .gx = 8);
+	CALL(&h, h.main, Q_LAUNCH, t + 300 * US, t + 300 * US, .handle = 7, .gx = 8);
+	CALL(&h, h.main, Q_DEVICE_SYNC, t + 302 * US, t + 400 * US);
+	w = host_open(&h);
+	x = host_build(w);
+	k.thread = hb_timeline__by_tid(hb_host__timeline(x), 100);
+	assert_int_equal(hb_path__what_if(hb_host__path(x), k.thread, AT(0), AT(t + 410 * US), &k, 1, &g), 0);
+	assert_int_equal(g.min, 0);	   /* if the first piece took all the time */
+	assert_int_equal(g.max, 280 * US); /* if it took none */
+	if (g.likely < 195 * US || g.likely > 205 * US)
+		fail_msg("%llu ns are likely gained", (unsigned long long)g.likely);
+	hb_host__free(x);
+	rig_close(&h.r, w);
+}
+
+/* A preemption inside of a wait: until the device is done it costs nothing. */
+static void preempted_while_it_waits(void **state)
+{
+	struct host_rig h = host_new("whatif-preempted");
+	struct hb_window *w;
+	struct hb_host *x;
+
+	CALL(&h, h.main, Q_DEVICE_SYNC, 0, 5 * US);
+	CALL(&h, h.main, Q_LAUNCH, 10 * US, 10 * US);
+	SLEEP(&h, h.main, 50 * US, 50 * US, 150 * US, 0, .state = PREEMPTED);
+	SLEEP(&h, h.main, 160 * US, 300 * US, 380 * US, 0, .sysno = 16);
+	CALL(&h, h.main, Q_DEVICE_SYNC, 20 * US, 390 * US);
+	w = host_open(&h);
+	x = host_build(w);
+	assert_int_equal(gain_of(x, 100, 0, 400 * US, 100, 50 * US, 150 * US, 0, true), 0);
+	/* after it, ready to run and without a CPU, all of it */
+	assert_int_equal(gain_of(x, 100, 0, 400 * US, 100, 300 * US, 380 * US, 0, false), 80 * US);
+	hb_host__free(x);
+	rig_close(&h.r, w);
+}
+
 /* Launch at 10 us, 100 us of host work, launch, wait until 300 us. Was it the host's work or the device's? */
 static void the_device_in_between(void **state)
 {
@@ -481,6 +532,8 @@ int main(void)
 	    cmocka_unit_test(covered_once),
 	    cmocka_unit_test(slack_limits_the_gain),
 	    cmocka_unit_test(the_device_in_between),
+	    cmocka_unit_test(what_the_device_probably_did),
+	    cmocka_unit_test(preempted_while_it_waits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -219,9 +219,9 @@ static void kinds_of_kernels(void **state)
 	pat_end(&r);
 	kernels(&s, "narrow", 200 * US, 190 * US,
 		5 * US); /* how many multiprocessors there are is not known */
-	assert_string_equal(
-	    pat_not_checked(&s, "P40b")->text,
-	    "needs device properties (multiprocessors, registers, clocks; imported traces have them)");
+	assert_string_equal(pat_not_checked(&s, "P40b")->text,
+			    "needs device properties (multiprocessors, registers, clocks; traces of NVIDIA "
+			    "devices have them)");
 	pat_end(&s);
 }
 

@@ -96,9 +96,9 @@ struct hb_shrink { /* this interval of a thread would have taken `keep` thousand
 /* How much earlier `thread` would have come to `end`, everything since `begin` replayed with the same order
  * of wake-ups: running takes as long as it did (less what is shrunk), a wait ends when its waker comes there,
  * timers and the network take as long as they did. Waits for the device end either as if the device had been
- * given all its work at the first submission (min), or as if it had waited for the last one (max). `likely`
- * is max where the device was not known to be busy, else min. Intervals must be sorted by thread and begin,
- * without overlap. 0 or -ENOMEM. */
+ * given all its work at the first submission since it was known to be idle (min), or as if it had waited for
+ * the last one (max). `likely`: at the first since it was probably idle. Intervals must be sorted by thread
+ * and begin, without overlap. 0 or -ENOMEM. */
 int hb_path__what_if(const struct hb_path *p, u32 thread, u64 begin, u64 end, const struct hb_shrink *x,
 		     u32 n, struct hb_range *gain);
 

@@ -49,9 +49,11 @@ struct cursor {
 struct device {
 	u32 pid, n;
 	const struct hb_busy_span *b;
-	u32 at, since;		/* since: the first span after the last idle one before span `at` */
+	u32 at;			/* the span last asked for; HB_NONE: none yet */
+	u32 since[2];		/* before it the last one that was idle: for sure, or [LIKELY] probably */
 	struct cursor from, to; /* they count from the same span */
 };
+enum { SURE, LIKELY };
 
 #define TIME_OF(x) ((x)->at)
 HB_RADIX_SORT(sort_events, struct event, TIME_OF)
@@ -276,23 +278,22 @@ static struct device *device_of(struct replay *x, u32 pid)
 	return d;
 }
 
-/* The begin of the first span since the device was idle for sure before span i. What was found for the last
- * one holds as far back as there. */
-static u32 since_idle(struct device *d, u32 i)
+static bool was_idle(const struct hb_busy_span *b, unsigned how)
 {
-	u32 k = i, known = d->at != HB_NONE ? d->at : 0;
+	return (how == LIKELY ? hb_busy_span__likely(b) : hb_busy_span__state(b)) == HB_BUSY_IDLE;
+}
 
-	if (d->at != HB_NONE && i <= d->at && i >= d->since)
-		return d->since;
-	if (i < known)
-		known = 0;
-	while (k > known && hb_busy_span__state(&d->b[k - 1]) != HB_BUSY_IDLE)
+/* The first span since the device was idle before span i. What was found for the last one holds as far back
+ * as there. */
+static u32 since_idle(const struct device *d, u32 i, unsigned how)
+{
+	u32 k = i, known = d->at != HB_NONE && i >= d->at ? d->at : 0;
+
+	if (d->at != HB_NONE && i <= d->at && i >= d->since[how])
+		return d->since[how];
+	while (k > known && !was_idle(&d->b[k - 1], how))
 		k--;
-	if (d->at == HB_NONE)
-		d->from.span = d->to.span = k;
-	d->since = known && k == known ? d->since : k;
-	d->at = i;
-	return d->since;
+	return known && k == known ? d->since[how] : k;
 }
 
 /* Of the device's likely idle time what lies before t. */
@@ -302,62 +303,100 @@ static u64 idle_before(const struct device *d, struct cursor *c, u64 t)
 	u64 in;
 
 	for (; c->span + 1 < d->n && b[c->span + 1].begin <= t; c->span++)
-		if (hb_busy_span__likely(&b[c->span]) == HB_BUSY_IDLE)
+		if (was_idle(&b[c->span], LIKELY))
 			c->ns += hb_busy_span__end(&b[c->span]) - b[c->span].begin;
 	for (; c->span && b[c->span].begin > t; c->span--)
-		if (hb_busy_span__likely(&b[c->span - 1]) == HB_BUSY_IDLE)
+		if (was_idle(&b[c->span - 1], LIKELY))
 			c->ns -= b[c->span].begin - b[c->span - 1].begin;
 	in = hb_overlap(b[c->span].begin, hb_busy_span__end(&b[c->span]), 0, t);
-	return hb_busy_span__likely(&b[c->span]) == HB_BUSY_IDLE ? c->ns + in : c->ns;
+	return was_idle(&b[c->span], LIKELY) ? c->ns + in : c->ns;
 }
 
-/* The submissions from which the device's time may count: the first since it was idle, the last one, and
- * which of them is more likely. 0 or -ENOMEM. */
-static int submissions(struct replay *x, u32 thread, const struct hb_tl_call *wait, struct times *given)
+struct work {		    /* that a wait waits for */
+	struct times given; /* when: the first since the device was idle, the last, the first since it was
+			       probably idle */
+	struct times done;
+	u64 busy; /* how long the device probably worked from the first to the end */
+};
+
+/* When the device had done it. Where a preemption lasts to the wait's end that is not told: from its begin to
+ * the end, whenever the device was probably idle. */
+static struct times done_at(struct replay *x, u32 thread, const struct hb_tl_call *wait, u32 at)
+{
+	u32 pid = hb_timeline__thread(x->p->tl, thread)->pid;
+	bool sure;
+	u64 first = hb_call__done(x->p->tl, thread, at, &sure), end = wait->at.end;
+	u64 idle = sure ? 0 : hb_busy__idle_in(x->p->busy, pid, first, end).likely;
+
+	return sure ? same(first)
+		    : (struct times){
+			  .by = {[ANCHOR_FIRST] = end, [ANCHOR_LAST] = first, [ANCHOR_LIKELY] = end - idle}};
+}
+
+static u64 last_given(const struct replay *x, u32 thread, const struct hb_tl_call *wait)
+{
+	u32 n, i = hb_timeline__from(x->p->tl, thread, HB_TL_CALL, wait->at.begin);
+	const struct hb_tl_call *c = hb_timeline__calls(x->p->tl, thread, &n);
+
+	while (i-- > 0 && c[i].at.begin >= x->begin)
+		if (hb_call__is_work(&c[i]))
+			return c[i].at.begin;
+	return x->begin;
+}
+
+/* 0 or -ENOMEM. */
+static int work_of(struct replay *x, u32 thread, u32 at, struct work *w)
 {
 	u32 pid = hb_timeline__thread(x->p->tl, thread)->pid, n;
+	const struct hb_tl_call *wait = &hb_timeline__calls(x->p->tl, thread, &n)[at];
 	u32 i = hb_busy__at(x->p->busy, pid, wait->at.begin);
-	const struct hb_tl_call *c = hb_timeline__calls(x->p->tl, thread, &n);
 	struct device *d = device_of(x, pid);
-	u64 first = x->begin, last = x->begin, idle = 0;
 
 	if (!d)
 		return -ENOMEM;
-	if (i != HB_NONE)
-		first = later(d->b[since_idle(d, i)].begin, x->begin);
-	if (i != HB_NONE && first < wait->at.begin)
-		idle = idle_before(d, &d->to, wait->at.begin) - idle_before(d, &d->from, first);
-	i = hb_timeline__from(x->p->tl, thread, HB_TL_CALL, wait->at.begin);
-	while (i-- > 0 && c[i].at.begin >= x->begin)
-		if (hb_call__is_work(&c[i])) {
-			last = c[i].at.begin;
-			break;
-		}
-	*given = (struct times){.by = {[ANCHOR_FIRST] = first,
-				       [ANCHOR_LAST] = last,
-				       [ANCHOR_LIKELY] = idle > (wait->at.begin - first) / 2 ? last : first}};
+	*w = (struct work){.given = same(x->begin), .done = done_at(x, thread, wait, at)};
+	w->given.by[ANCHOR_LAST] = last_given(x, thread, wait);
+	if (i == HB_NONE || i >= d->n)
+		return 0;
+	for (unsigned how = SURE; how <= LIKELY; how++) {
+		u32 since = since_idle(d, i, how);
+
+		w->given.by[how == SURE ? ANCHOR_FIRST : ANCHOR_LIKELY] = later(d->b[since].begin, x->begin);
+		if (d->at == HB_NONE && how == SURE)
+			d->from.span = d->to.span = since;
+		d->since[how] = since;
+	}
+	d->at = i;
+	w->busy = w->done.by[ANCHOR_LIKELY] - w->given.by[ANCHOR_FIRST];
+	w->busy -= idle_before(d, &d->to, w->done.by[ANCHOR_LIKELY]) -
+		   idle_before(d, &d->from, w->given.by[ANCHOR_FIRST]);
 	return 0;
 }
 
+/* What is shrunk of a wait counts once the device is done: until then it would have to be waited for anyway.
+ * And what the device probably worked since it was idle it has to work in any case. */
 static int wait_ends(struct replay *x, u32 thread, u32 at)
 {
 	u32 n;
 	const struct hb_tl_call *c = &hb_timeline__calls(x->p->tl, thread, &n)[at];
 	struct times is = map(x, thread, c->at.begin), ends = is;
-	u64 less = saved(x, &x->thread[thread], c->at.begin, c->at.end);
-	u64 done = hb_call__done(x->p->tl, thread, at, NULL);
-	struct times given;
+	struct mapped *m = &x->thread[thread];
+	struct work w;
 
-	if (submissions(x, thread, c, &given))
+	if (work_of(x, thread, at, &w))
 		return -ENOMEM;
-	if (less)
-		add(&ends, c->at.end - c->at.begin - less);
-	for (u32 k = 0; k < ANCHORS && !less; k++)
-		ends.by[k] = later(is.by[k], map(x, thread, given.by[k]).by[k] + (done - given.by[k])) +
-			     (c->at.end - done);
-	if (add_point(&x->thread[thread], c->at.begin, is))
+	for (u32 k = 0; k < ANCHORS; k++) {
+		u64 done = w.done.by[k], given = w.given.by[k];
+
+		ends.by[k] = later(is.by[k], map(x, thread, given).by[k] + (done - given));
+		if (k == ANCHOR_LIKELY)
+			ends.by[k] =
+			    later(ends.by[k], map(x, thread, w.given.by[ANCHOR_FIRST]).by[k] + w.busy);
+		ends.by[k] += c->at.end - done - saved(x, m, done, c->at.end);
+	}
+	if (add_point(m, c->at.begin, is))
 		return -ENOMEM;
-	return add_point(&x->thread[thread], c->at.end, ends);
+	return add_point(m, c->at.end, ends);
 }
 
 static int replay(struct replay *x, u32 thread, struct times *gain)

@@ -218,7 +218,13 @@ static void join_cuts(struct hb_draft *d)
 	d->n_cut = to + 1;
 }
 
-/* The steps of its process, or of the one that gives most work, replayed without the occurrences. */
+static u64 at_most(u64 ns, u64 most)
+{
+	return ns < most ? ns : most;
+}
+
+/* The steps of its process, or of the one that gives most work, replayed without the occurrences. The replay
+ * knows nothing of work that runs beside: no more than the bound can be gained. */
 static void replay(struct hb_draft *d)
 {
 	const struct hb_series *p = d->f.proc ? hb_steps__of_pid(d->s->steps, d->f.proc->pid) : NULL;
@@ -234,6 +240,9 @@ static void replay(struct hb_draft *d)
 		d->oom = true;
 	else
 		d->f.has_what_if = true;
+	d->f.what_if = (struct hb_range){.min = at_most(d->f.what_if.min, d->f.gain_bound_ns),
+					 .max = at_most(d->f.what_if.max, d->f.gain_bound_ns),
+					 .likely = at_most(d->f.what_if.likely, d->f.gain_bound_ns)};
 }
 
 static void judge(struct hb_draft *d, const struct hb_thresholds *t)

@@ -219,8 +219,10 @@ static void print_finding(const struct text *t, const struct hb_finding *f, u32 
 		LINE(t, "without it, all else the same: the steps end %s sooner",
 		     hb_text__ns(a, sizeof(a), f->what_if.max));
 	else if (f->has_what_if)
-		LINE(t, "without it, all else the same: the steps end %s to %s sooner",
-		     hb_text__ns(a, sizeof(a), f->what_if.min), hb_text__ns(b, sizeof(b), f->what_if.max));
+		LINE(t,
+		     "without it, all else the same: the steps end about %s sooner (at least %s, at most %s)",
+		     hb_text__ns(a, sizeof(a), f->what_if.likely), hb_text__ns(b, sizeof(b), f->what_if.min),
+		     hb_text__ns(c, sizeof(c), f->what_if.max));
 	if (f->confidence == HB_CONFIDENCE_HIGH)
 		LINE(t, "confidence: high");
 	else
