@@ -216,13 +216,18 @@ static void read_back_in_the_middle(void **state)
 
 static void waits_in_the_middle(void **state)
 {
-	struct pat p = pat_new("sync"), q = pat_new("sync-once");
+	struct pat p = pat_new("sync"), q = pat_new("sync-once"), r = pat_new("sync-long");
 
-	waits_inside(&p, false, 0, Q_STREAM_SYNC, 2 * MS);
+	waits_inside(&p, false, 0, Q_STREAM_SYNC, 1 * MS);
 	pat_run(&p);
-	pat_first(&p, "P04", STEPS * 2 * MS);
+	pat_first(&p, "P04", STEPS * 1 * MS);
 	pat_silent(&p, "P02");
 	pat_end(&p);
+	/* Without the wait of 1.8 ms the next work would come so much sooner, not at once. */
+	waits_inside(&r, false, 0, Q_STREAM_SYNC, 2900 * US);
+	pat_run(&r);
+	assert_int_equal(pat_first(&r, "P04", STEPS * 1800 * US)->exposed_max, (STEPS - 1) * 1800 * US);
+	pat_end(&r);
 	pat_steps(&q);
 	pat_run(&q);
 	pat_silent(&q, "P04");

@@ -6,8 +6,9 @@
 #define PEAKS "device Test* peak bf16=989 hbm=3.35 link=0.45 sms=132\n"
 
 struct plan {
-	u64 late;	  /* rank 1 launches so much later */
-	bool turns;	  /* or whom a coin picks */
+	u64 late;   /* rank 1 launches so much later */
+	bool turns; /* or whom a coin picks */
+	u32 every;  /* rank 1 is late in each such step only; in the others a coin picks who is, by 10 us */
 	u64 experts[2];	  /* time of the grouped product, by rank */
 	u64 gemm[2];	  /* of the dense one */
 	u64 transfer;	  /* of the collective, once all are there; 0: 300 us */
@@ -45,14 +46,16 @@ static void say(struct pat *p, u16 task, u64 at, u32 world, u32 seq)
 static void one_step(struct pat *p, const struct plan *x, u32 i, const u16 *task)
 {
 	u64 t = MS + i * STEP, begin[2], end;
-	u32 loser = x->turns ? hb_hash64(i + 1) >> 63 : !x->first_late;
+	bool pause = !x->every || i % x->every == 0;
+	u32 loser = x->turns || !pause ? hb_hash64(i + 1) >> 63 : !x->first_late;
+	u64 late = pause ? x->late : 10 * US;
 	u64 clock = x->clock + i * x->drift + (i >= 45 ? x->set : 0);
 
 	for (u32 r = 0; r < 2; r++)
-		begin[r] = t + 200 * US + (r == loser ? x->late : 0) + x->gemm[r] + x->experts[r] + 20 * US;
+		begin[r] = t + 200 * US + (r == loser ? late : 0) + x->gemm[r] + x->experts[r] + 20 * US;
 	end = max_of(begin[0], begin[1]) + (x->transfer ? x->transfer : 300 * US);
 	for (u32 r = 0; r < 2; r++) {
-		u64 at = t + 100 * US + (r == loser ? x->late : 0), ahead = r ? clock : 0;
+		u64 at = t + 100 * US + (r == loser ? late : 0), ahead = r ? clock : 0;
 
 		if (r && x->only_first)
 			continue;
@@ -137,6 +140,21 @@ static void they_take_turns(void **state)
 
 	assert_non_null(pat_get(&p, "P33"));
 	assert_non_null(strstr(pat_get(&p, "P33")->what, "ranks take turns"));
+	pat_end(&p);
+}
+
+/* Pauses of one rank in some steps, and who is the last by a little in the others is chance. */
+static void one_pauses(void **state)
+{
+	struct plan x = {.late = 5 * MS, .every = 10, .experts = EVEN, .gemm = GEMM};
+	struct pat p = made("ranks-pauses", &x);
+	const struct hb_finding *f = pat_get(&p, "P33");
+
+	assert_non_null(f);
+	assert_int_equal(f->proc->pid, 300);
+	assert_non_null(strstr(f->what, "rank 1 (process 300)"));
+	assert_non_null(strstr(f->what, "% of all waiting is for it), up to 5.00 ms after the first"));
+	assert_true(f->device_ns >= 9 * 5 * MS && f->device_ns <= 9 * 5 * MS + 81 * 10 * US);
 	pat_end(&p);
 }
 
@@ -437,6 +455,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_rank_comes_late),
 	    cmocka_unit_test(they_take_turns),
+	    cmocka_unit_test(one_pauses),
 	    cmocka_unit_test(clocks_differ),
 	    cmocka_unit_test(clocks_drift),
 	    cmocka_unit_test(clocks_more_than_a_step_apart),

@@ -37,7 +37,7 @@ static int look_at(struct hb_look *l, const struct hb_series *p)
 		return err;
 	err = hb_syncs__leave_one(l->s, p, &v);
 	for (u32 i = 0; i < v.n && !err; i++)
-		exposed += hb_scene__likely(l->s, p->dispatch, v.v[i].from, v.v[i].next);
+		exposed += hb_scene__likely(l->s, p->dispatch, v.v[i].from, v.v[i].until);
 	hb_look__subject(l);
 	if (!err && v.n && hb_look__at_least(l, COUNT, v.n) &&
 	    hb_look__either(l, WHOLE, hb_share(v.whole, p->n), PER_STEP, hb_share(v.n, p->n)) &&

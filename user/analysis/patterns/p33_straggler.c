@@ -9,7 +9,7 @@
 #include "analysis/patterns/rank_waits.h"
 #include "base/text.h"
 
-enum { COUNT, APART, WAIT_SHARE, LATE_SHARE, CHANCE, DEVICE_APART, DEVICE_WAIT };
+enum { COUNT, APART, WAIT_SHARE, LATE_SHARE, CHANCE, MOST, DEVICE_APART, DEVICE_WAIT };
 
 static const struct hb_param params[] = {
     [COUNT] = {"count", HB_UNIT_COUNT, 20, "matched collectives, at least"},
@@ -24,6 +24,8 @@ static const struct hb_param params[] = {
 	{"chance", HB_UNIT_SHARE, 1000,
 	 "and it would be so at most this likely if each rank were the last equally often (binomial, for "
 	 "any of the ranks)"},
+    [MOST] = {"most", HB_UNIT_SHARE, 800000,
+	      "of the time by which ranks come late one rank's part: then it is that one even if not always"},
     [DEVICE_APART] = {"device_apart", HB_UNIT_NS, 5000,
 		      "the same with device records: kernels that begin nearer to each other are not late"},
     [DEVICE_WAIT] = {"device_wait", HB_UNIT_SHARE, 100000,
@@ -36,8 +38,14 @@ struct skew {
 	struct hb_ivs wait; /* of rank `early`: it waits, and rank `late` has not called */
 	u32 early, late;
 	u32 times, of_late; /* arrivals that were late; of rank `late` */
+	u64 ns, late_ns;    /* by how much, in sum; of rank `late`: the one with most */
 	u32 steps, wins;    /* with such arrivals; in which `late` was the last by most */
 	u64 longest;
+};
+
+struct arrivals { /* late ones of a rank */
+	u64 ns;
+	u32 n;
 };
 
 /* Collectives of one step are late together: a step is one trial. */
@@ -62,8 +70,8 @@ static void close_step(struct votes *v, struct skew *x)
 	v->any = false;
 }
 
-static void count_late(const struct hb_scene *s, const struct hb_coll_group *g, u64 apart, u32 *times,
-		       struct votes *v, struct skew *x)
+static void count_late(const struct hb_scene *s, const struct hb_coll_group *g, u64 apart,
+		       struct arrivals *of, struct votes *v, struct skew *x)
 {
 	const struct hb_series *p = hb_steps__of_pid(s->steps, g->rank[0].pid);
 
@@ -78,8 +86,10 @@ static void count_late(const struct hb_scene *s, const struct hb_coll_group *g, 
 		v->step = step;
 		v->any = true;
 		v->skew[g->coll[i].late] += skew;
-		times[g->coll[i].late]++;
+		of[g->coll[i].late].n++;
+		of[g->coll[i].late].ns += skew;
 		x->times++;
+		x->ns += skew;
 		x->longest = skew > x->longest ? skew : x->longest;
 	}
 	close_step(v, x);
@@ -87,21 +97,22 @@ static void count_late(const struct hb_scene *s, const struct hb_coll_group *g, 
 
 static int find_late(const struct hb_scene *s, const struct hb_coll_group *g, u64 apart, struct skew *x)
 {
-	u32 *times = calloc(g->n_ranks, sizeof(*times));
+	struct arrivals *of = calloc(g->n_ranks, sizeof(*of));
 	struct votes v = {.skew = calloc(g->n_ranks, sizeof(*v.skew)),
 			  .wins = calloc(g->n_ranks, sizeof(*v.wins)),
 			  .step = HB_NONE,
 			  .n = g->n_ranks};
-	int err = times && v.skew && v.wins ? 0 : -ENOMEM;
+	int err = of && v.skew && v.wins ? 0 : -ENOMEM;
 
 	if (!err) {
-		count_late(s, g, apart, times, &v, x);
+		count_late(s, g, apart, of, &v, x);
 		for (u32 r = 1; r < g->n_ranks; r++)
-			x->late = times[r] > times[x->late] ? r : x->late;
-		x->of_late = times[x->late];
+			x->late = of[r].ns > of[x->late].ns ? r : x->late;
+		x->of_late = of[x->late].n;
+		x->late_ns = of[x->late].ns;
 		x->wins = v.wins[x->late];
 	}
-	free(times);
+	free(of);
 	free(v.skew);
 	free(v.wins);
 	return err;
@@ -114,6 +125,22 @@ static bool one_rank(const struct hb_look *l, const struct hb_coll_group *g, con
 
 	return hb_share(x->wins, x->steps) >= hb_look__param(l, LATE_SHARE) &&
 	       p * 1e6 <= (double)hb_look__param(l, CHANCE);
+}
+
+/* Some long pauses are no habit, and yet they are one rank's. */
+static const char *how_text(const struct hb_look *l, const struct hb_coll_group *g, const struct skew *x,
+			    char *buf, size_t size)
+{
+	u64 part = hb_share(x->late_ns, x->ns);
+
+	if (one_rank(l, g, x))
+		snprintf(buf, size, "it is the last in %u of %u steps", x->wins, x->steps);
+	else if (part >= hb_look__param(l, MOST))
+		snprintf(buf, size, "not always the last, but %llu %% of all waiting is for it",
+			 (unsigned long long)(part / 10000));
+	else
+		snprintf(buf, size, "ranks take turns, none is it by itself");
+	return buf;
 }
 
 static int measure(const struct hb_scene *s, const struct hb_coll_group *g, u64 apart, struct skew *x)
@@ -173,20 +200,18 @@ static int add_cases(struct hb_draft *d, const struct hb_scene *s, const struct 
 	return err;
 }
 
-static int tell(struct hb_look *l, const struct hb_coll_group *g, const struct skew *x, bool always)
+static int tell(struct hb_look *l, const struct hb_coll_group *g, const struct skew *x)
 {
-	char late[64], early[64], longest[32], total[32], how[64] = "ranks take turns, none is it by itself";
+	char late[64], early[64], longest[32], total[32], how[80];
 	struct hb_draft *d;
 
-	if (always)
-		snprintf(how, sizeof(how), "it is the last in %u of %u steps", x->wins, x->steps);
-	d = hb_look__find(l,
-			  "%s comes late to %u of %u %s (%s), up to %s after the first; %s waits %s for it",
-			  hb_scene__thread_text(l->s, g->rank[x->late].thread, late, sizeof(late)),
-			  x->of_late, g->n, g->source == HB_COLL_GRAPH ? "graph launches" : "collectives",
-			  how, hb_text__ns(longest, sizeof(longest), x->longest),
-			  hb_scene__thread_text(l->s, g->rank[x->early].thread, early, sizeof(early)),
-			  hb_text__ns(total, sizeof(total), hb_ivs__length(&x->wait)));
+	d = hb_look__find(
+	    l, "%s comes late to %u of %u %s (%s), up to %s after the first; %s waits %s for it",
+	    hb_scene__thread_text(l->s, g->rank[x->late].thread, late, sizeof(late)), x->of_late, g->n,
+	    g->source == HB_COLL_GRAPH ? "graph launches" : "collectives",
+	    how_text(l, g, x, how, sizeof(how)), hb_text__ns(longest, sizeof(longest), x->longest),
+	    hb_scene__thread_text(l->s, g->rank[x->early].thread, early, sizeof(early)),
+	    hb_text__ns(total, sizeof(total), hb_ivs__length(&x->wait)));
 	if (!d)
 		return -ENOMEM;
 	hb_draft__pid(d, g->rank[x->late].pid);
@@ -254,20 +279,18 @@ static int add_device_cases(struct hb_draft *d, const struct hb_scene *s, const 
 static int tell_devices(struct hb_look *l, const struct hb_coll_group *g, const struct skew *x, u64 wait)
 {
 	const struct hb_device *v = hb_devices__at(l->s->dev, g->rank[x->early].device);
-	char late[64], early[64], longest[32], total[32], how[64] = "ranks take turns, none is it by itself",
-							  clocks[32];
+	char late[64], early[64], longest[32], total[32], how[80], clocks[32];
 	struct hb_draft *d;
 	s64 apart = 0;
 
 	for (u32 r = 0; r < g->n_ranks; r++)
 		apart = llabs(g->rank[r].offset) > llabs(apart) ? g->rank[r].offset : apart;
-	if (one_rank(l, g, x))
-		snprintf(how, sizeof(how), "it is the last in %u of %u steps", x->wins, x->steps);
 	d = hb_look__find(l,
 			  "%s comes late to %u of %u collectives (%s), up to %s after the first; the device "
 			  "of %s waits %s in them",
 			  hb_scene__rank_text(l->s, &g->rank[x->late], late, sizeof(late)), x->of_late, g->n,
-			  how, hb_text__ns(longest, sizeof(longest), x->longest),
+			  how_text(l, g, x, how, sizeof(how)),
+			  hb_text__ns(longest, sizeof(longest), x->longest),
 			  hb_scene__rank_text(l->s, &g->rank[x->early], early, sizeof(early)),
 			  hb_text__ns(total, sizeof(total), wait));
 	if (!d)
@@ -326,7 +349,7 @@ static int look_at(struct hb_look *l, const struct hb_coll_group *g)
 	    hb_look__at_least(
 		l, WAIT_SHARE,
 		hb_share(hb_ivs__length(&x.wait), hb_scene__step_time(l->s, g->rank[x.early].pid))))
-		err = tell(l, g, &x, one_rank(l, g, &x));
+		err = tell(l, g, &x);
 	hb_ivs__free(&x.wait);
 	return err;
 }
@@ -358,7 +381,9 @@ HB_PATTERN(p33_straggler) = {
 	"collectives of several ranks are matched by the order of their calls; while one rank has not "
 	"called yet another already waits for its device, for a good part of its steps. It is one rank's "
 	"doing "
-	"when that is the last in more steps than chance makes it, else they take turns. With device "
+	"when that is the last in more steps than chance makes it, or when most of all waiting is for it, "
+	"else "
+	"they take turns. With device "
 	"records of several ranks their kernels are matched instead: a rank waits in a collective until the "
 	"last one begins it",
     .fix = "mend what holds the late rank up: other findings of its process, its host, its CPUs",

@@ -77,7 +77,7 @@ static void one_call(struct search *x, u32 i, u32 end)
 	bool copy = c[i].op == HB_OP_COPY && to_host(&c[i], x->r->max_bytes), ends = false, whole;
 	bool plain = x->r->want == HB_SYNC_PLAIN;
 	u32 at = HB_NONE;
-	u64 next;
+	u64 next, waited;
 
 	if (!copy && c[i].op != HB_OP_SYNC)
 		return;
@@ -99,12 +99,14 @@ static void one_call(struct search *x, u32 i, u32 end)
 	if (!next)
 		return;
 	whole = hb_scene__called(x->s, &c[at], of_device, &x->whole);
-	x->out->v[x->out->n++] = (struct hb_sync){.call = &c[at],
-						  .from = c[at].at.end,
-						  .site = (u64)c[at].probe << 32 | c[at].at.stack,
-						  .next = next,
-						  .whole = whole,
-						  .ends = ends};
+	waited = c[at].at.end - c[at].at.begin;
+	x->out->v[x->out->n++] =
+	    (struct hb_sync){.call = &c[at],
+			     .from = c[at].at.end,
+			     .site = (u64)c[at].probe << 32 | c[at].at.stack,
+			     .until = next - c[at].at.end < waited ? next : c[at].at.end + waited,
+			     .whole = whole,
+			     .ends = ends};
 	x->out->whole += whole;
 	x->out->ends += ends;
 }
@@ -170,7 +172,7 @@ static int cheapest(const struct hb_scene *s, const struct hb_series *p, const s
 	}
 	for (u32 i = 0; number && i < v->n; i++)
 		if (hb_map__get(number, v->v[i].site, &at))
-			of[at - 1].sum += hb_scene__likely(s, p->dispatch, v->v[i].from, v->v[i].next);
+			of[at - 1].sum += hb_scene__likely(s, p->dispatch, v->v[i].from, v->v[i].until);
 	for (u32 i = 1; i < n; i++)
 		best = of[i].sum < of[best].sum ? i : best;
 	*site = n ? of[best].site : 0;
@@ -211,7 +213,7 @@ int hb_syncs__add(struct hb_draft *d, const struct hb_series *p, const struct hb
 	hb_draft__pid(d, p->pid);
 	for (u32 i = 0; i < v->n && !err; i++) {
 		struct hb_case c = {.begin = v->v[i].from,
-				    .end = v->v[i].next,
+				    .end = v->v[i].until,
 				    .thread = p->dispatch,
 				    .stack = v->v[i].call->at.stack};
 

@@ -19,9 +19,11 @@ struct hb_sync {
 	const struct hb_tl_call *call; /* that blocked */
 	u64 from;		       /* its end */
 	u64 site;		       /* which function, with which stack */
-	u64 next;		       /* begin of the next work in the same step */
-	bool whole;		       /* waited for all of the device */
-	bool ends;		       /* its step, so that `next` is in the one after it */
+	/* Up to here the next work would have been given sooner without the wait: to its begin, but for no
+	 * longer than the wait took. What the thread does after it, it would have to do anyway. */
+	u64 until;
+	bool whole; /* waited for all of the device */
+	bool ends;  /* its step, so that the next work is in the one after it */
 };
 
 struct hb_syncs {
@@ -37,7 +39,7 @@ int hb_syncs__find(const struct hb_scene *s, const struct hb_series *p, const st
  * least is the one that is needed, and left out. 0 or -ENOMEM. */
 int hb_syncs__leave_one(const struct hb_scene *s, const struct hb_series *p, struct hb_syncs *v);
 void hb_syncs__free(struct hb_syncs *v);
-/* As cases: from the return to the next work. */
+/* As cases: from the return to `until`. */
 int hb_syncs__add(struct hb_draft *d, const struct hb_series *p, const struct hb_syncs *v);
 
 #endif
