@@ -107,6 +107,8 @@ int hb_host__finish(struct hb_host *h, const struct hb_devices *d, struct hb_err
 {
 	if (hb_timeline__finish(h->tl, e))
 		return -ENOMEM;
+	if (d)
+		hb_timeline__use_devices(h->tl, d);
 	h->wk = hb_wake__build(h->tl, e);
 	h->steps = h->wk ? hb_steps__build(h->tl, e) : NULL;
 	h->busy = h->steps ? hb_busy__new(h->tl, e) : NULL;

@@ -97,6 +97,8 @@ static void count_call(struct hb_step *s, const struct hb_tl_call *c)
 	u64 in = hb_overlap(c->at.begin, c->at.end, s->begin, s->end);
 
 	if (c->op == HB_OP_COPY) {
+		s->unsized += !hb_call__sized(c);
+		s->undirected += c->copy == HB_COPY_UNKNOWN;
 		s->copied_bytes += c->bytes;
 		s->d2h_bytes += c->copy == HB_COPY_DTOH ? c->bytes : 0;
 	}
@@ -164,10 +166,13 @@ static int summarise(const struct hb_timeline *tl, struct hb_steps_row *r)
 	}
 	if (!len)
 		return -ENOMEM;
+	r->pub.unsized = r->pub.undirected = 0;
 	for (u32 i = 0; i < r->pub.n; i++) {
 		r->step[i] = (struct hb_step){.begin = r->step[i].begin, .end = r->step[i].end};
 		fill_step(tl, &r->pub, &r->step[i]);
 		len[i] = r->step[i].end - r->step[i].begin;
+		r->pub.unsized += r->step[i].unsized;
+		r->pub.undirected += r->step[i].undirected;
 	}
 	hb_order__values(len, r->pub.n);
 	p99 = r->pub.n ? len[(r->pub.n * 99ULL + 99) / 100 - 1] : 0;

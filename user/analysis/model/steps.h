@@ -29,6 +29,7 @@ struct hb_step {
 	u32 call, n_calls;    /* its calls: indices in the dispatch thread's array, by begin */
 	u32 launches, graphs; /* eager, graph */
 	u32 copies, syncs, allocs, collectives, others;
+	u32 unsized, undirected; /* copies whose size, whose direction is not known */
 	u64 copied_bytes, d2h_bytes;
 	u64 wait_ns;			/* in calls that wait for the device: syncs and blocking copies */
 	u64 api_ns;			/* in other timed calls */
@@ -48,8 +49,9 @@ struct hb_series { /* the steps of one dispatching process */
 	u32 site_probe, site_stack; /* else: the recurring call */
 	const struct hb_step *step; /* in order of time, without overlap */
 	u32 n;
-	u64 outside_ns; /* of the window before the first and after the last step, and between */
-	u64 no_load_ns; /* of outside_ns: nothing was asked of the process; see hb_path__outside() */
+	u64 unsized, undirected; /* copies in them whose size, whose direction is not known */
+	u64 outside_ns;		 /* of the window before the first and after the last step, and between */
+	u64 no_load_ns;		 /* of outside_ns: nothing was asked of the process; see hb_path__outside() */
 	u64 p50, p95, p99, max, min, sum; /* of their lengths, ns; exact */
 	char why[160];			  /* n == 0: why there are none; "" else */
 };

@@ -182,7 +182,8 @@ static const struct {
 static u32 class_of(const struct hb_tl_call *c)
 {
 	if (c->op == HB_OP_COPY)
-		return c->copy == HB_COPY_DTOH && c->bytes <= READBACK_BYTES ? READBACK : CLASSES;
+		return c->copy == HB_COPY_DTOH && hb_call__sized(c) && c->bytes <= READBACK_BYTES ? READBACK
+												  : CLASSES;
 	return c->op == HB_OP_SYNC ? SYNC : c->op == HB_OP_GRAPH ? GRAPH : CLASSES;
 }
 
@@ -218,13 +219,19 @@ static int make_room(const struct hb_tl_thread *t, struct marks *out)
 	return 0;
 }
 
+/* Is the call after a copy a wait from the same place? */
+static bool same_code(const struct hb_tl_call *c, u32 copy, u32 next)
+{
+	return next != HB_NONE && c[next].op == HB_OP_SYNC && c[next].at.stack == c[copy].at.stack;
+}
+
 /* A thread has what it read back at the end of the copy, or of the wait that follows before anything else is
- * launched. A graph launch is a boundary by itself. From the last call to the first, so that what follows is
- * known. */
+ * launched: of one that waited itself, the wait that its own code makes right after it. A graph launch is a
+ * boundary by itself. From the last call to the first, so that what follows is known. */
 static void mark_all(const struct hb_tl_call *c, u32 n, struct marks *out)
 {
 	u64 work = 0, waited = 0;
-	u32 works = 0;
+	u32 works = 0, next = HB_NONE;
 
 	for (u32 i = n; i-- > 0;) {
 		bool is_work = hb_call__is_work(&c[i]);
@@ -236,7 +243,7 @@ static void mark_all(const struct hb_tl_call *c, u32 n, struct marks *out)
 		works += is_work;
 		if (class == SYNC)
 			waited = at;
-		else if (class == READBACK && waited && !hb_call__waited(&c[i]))
+		else if (class == READBACK && waited && (!hb_call__waited(&c[i]) || same_code(c, i, next)))
 			at = waited;
 		else if (class == GRAPH)
 			at = c[i].at.begin;
@@ -246,6 +253,7 @@ static void mark_all(const struct hb_tl_call *c, u32 n, struct marks *out)
 								     .site = site_key(&c[i]),
 								     .call = i,
 								     .works = works}; /* from it on */
+		next = i;
 		if (is_work && c[i].copy != HB_COPY_DTOH) {
 			work = c[i].at.begin;
 			waited = 0;

@@ -65,10 +65,10 @@ static const struct probe *probe_of(struct hb_timeline *tl, u32 id)
 	row = row ? row : &unknown;
 	name = hb_window__string(tl->w, row->name);
 	p->op = hb_op__of(tl->w, row);
-	p->copy = strstr(name, "HtoD")	 ? HB_COPY_HTOD
-		  : strstr(name, "DtoH") ? HB_COPY_DTOH
-		  : strstr(name, "DtoD") ? HB_COPY_DTOD
-					 : HB_COPY_UNKNOWN;
+	p->copy = strstr(name, "HtoD")				   ? HB_COPY_HTOD
+		  : strstr(name, "DtoH")			   ? HB_COPY_DTOH
+		  : strstr(name, "DtoD") || strstr(name, "Memset") ? HB_COPY_DTOD /* no wait for data */
+								   : HB_COPY_UNKNOWN;
 	p->known = 1;
 	return p;
 }
@@ -604,6 +604,14 @@ u32 hb_timeline__at(const struct hb_timeline *tl, u32 thread, enum hb_tl_kind ki
 const struct hb_tl_place *hb_timeline__place(const struct hb_timeline *tl, const struct hb_tl_sleep *s)
 {
 	return &tl->places.v[s->place < tl->places.n ? s->place : 0];
+}
+
+struct hb_tl_call *hb_calls__of(struct hb_timeline *tl, u32 thread, u32 *n)
+{
+	const struct list *l = &tl->thread[thread]->list[HB_TL_CALL];
+
+	*n = l->n;
+	return l->item;
 }
 
 struct hb_use hb_timeline__use(const struct hb_timeline *tl, u32 thread, u64 begin, u64 end)

@@ -26,15 +26,16 @@ struct hb_span {
 
 struct hb_tl_call { /* accelerator call */
 	struct hb_span at;
-	u64 stream, bytes; /* bytes: of a collective elements */
+	u64 stream, bytes; /* bytes: of a collective elements; 0 of a copy: not known */
 	u64 handle;	   /* of a launch: a number for each function (or graph) and grid */
 	u64 correlation;   /* as in device records; 0 = not known */
 	u32 probe;
 	u8 op;	       /* enum hb_op */
 	u8 flags;      /* enum hb_aflag; without TIMED and begin == end: only the entry was seen */
 	u8 kind;       /* as the API numbers it */
-	u8 copy : 4;   /* enum hb_copy: direction, from kind or the function's name */
+	u8 copy : 4;   /* enum hb_copy: direction, from kind, the function's name or the device's record */
 	u8 waited : 1; /* see hb_call__waited() */
+	u8 told : 1;   /* `bytes` is from the device's record */
 	u8 failed : 1; /* with HB_AFLAG_RET in flags: what it returned was not 0 */
 };
 
@@ -153,6 +154,10 @@ const struct hb_feed *hb_timeline__feed(struct hb_timeline *tl);
 int hb_timeline__finish(struct hb_timeline *tl, struct hb_error *e);
 /* All of it, in a pass of its own (rewinds first). A damaged window gives what there is. */
 struct hb_timeline *hb_timeline__build(struct hb_window *w, struct hb_error *e);
+struct hb_devices;
+/* After finish, and before anything else is built of it: what calls do not say of the copies they made, their
+ * direction and size, is taken from the records of finished devices (profilers' calls say neither). */
+void hb_timeline__use_devices(struct hb_timeline *tl, const struct hb_devices *d);
 void hb_timeline__free(struct hb_timeline *tl); /* NULL is fine */
 
 struct hb_window *hb_timeline__window(const struct hb_timeline *tl);
@@ -223,6 +228,11 @@ static inline bool hb_call__is_sync(const struct hb_tl_call *c)
 static inline bool hb_call__waited(const struct hb_tl_call *c)
 {
 	return c->waited;
+}
+/* True for a copy of known size. That of one in the device's own memory does not matter. */
+static inline bool hb_call__sized(const struct hb_tl_call *c)
+{
+	return c->bytes || c->copy == HB_COPY_DTOD;
 }
 /* When the device was done with what a waiting call (index) waited for, as far as its thread tells: the
  * call's end; the waking before it, when the thread then had to wait for a CPU; the begin of a preemption

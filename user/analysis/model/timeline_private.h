@@ -5,6 +5,9 @@
 
 #include "analysis/model/timeline.h"
 
+/* The calls of a thread, to be filled in. */
+struct hb_tl_call *hb_calls__of(struct hb_timeline *tl, u32 thread, u32 *n);
+
 /* Links a thread's calls, says of each whether it waited, and counts them for the thread; both arrays sorted.
  */
 void hb_calls__finish(struct hb_tl_thread *t, struct hb_tl_call *c, u32 n, const struct hb_tl_sleep *s,

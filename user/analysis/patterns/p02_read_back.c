@@ -62,6 +62,7 @@ static int look_at(struct hb_look *l, const struct hb_series *p)
 					  .wait = hb_look__param(l, WAIT),
 					  .want = HB_SYNC_READ_BACK};
 	struct hb_syncs v;
+	u64 dim;
 	int err;
 
 	if (!p->n)
@@ -70,8 +71,14 @@ static int look_at(struct hb_look *l, const struct hb_series *p)
 	if (err)
 		return err;
 	hb_look__subject(l);
-	if (v.n && hb_look__at_least(l, COUNT, v.n) &&
-	    hb_look__at_least(l, STEP_SHARE, hb_share(v.steps, p->n)))
+	dim = p->unsized > p->undirected ? p->unsized : p->undirected;
+	if (!v.n && hb_share(dim, p->n) >= hb_look__param(l, STEP_SHARE))
+		hb_look__unchecked(
+		    l, HB_NEED_COPY_SIZES,
+		    "needs the sizes and directions of copies: of %llu in %u steps they are not known",
+		    (unsigned long long)dim, p->n);
+	else if (v.n && hb_look__at_least(l, COUNT, v.n) &&
+		 hb_look__at_least(l, STEP_SHARE, hb_share(v.steps, p->n)))
 		err = tell(l, p, &v, rule);
 	hb_syncs__free(&v);
 	return err;

@@ -29,18 +29,21 @@ static int look_at(struct hb_look *l, const struct hb_series *p)
 	struct hb_steady sum = {0};
 	struct hb_draft *d;
 	char who[64], frame[256], bytes[32];
+	bool sized;
 
 	hb_steady__each(l->s, p->pid, &rule, &sum, NULL);
 	hb_look__subject(l);
 	if (!sum.n || !hb_look__either(l, SHARE, hb_share(sum.total, hb_scene__step_time(l->s, p->pid)),
 				       PER_STEP, p->n ? hb_share(sum.n, p->n) : 0))
 		return 0;
-	d = hb_look__find(
-	    l, "%s allocates or frees memory %llu times while serving; the longest: %s of %s%s%s",
-	    hb_scene__thread_text(l->s, sum.thread, who, sizeof(who)), (unsigned long long)sum.n,
-	    hb_scene__call_name(l->s, sum.longest), hb_text__bytes(bytes, sizeof(bytes), sum.longest->bytes),
-	    sum.longest->at.stack ? " in " : "",
-	    hb_scene__frame_text(l->s, p->pid, sum.longest->at.stack, frame, sizeof(frame)));
+	sized = sum.longest->bytes > 0; /* a free has none, a profiler tells none */
+	d = hb_look__find(l, "%s allocates or frees memory %llu times while serving; the longest: %s%s%s%s%s",
+			  hb_scene__thread_text(l->s, sum.thread, who, sizeof(who)),
+			  (unsigned long long)sum.n, hb_scene__call_name(l->s, sum.longest),
+			  sized ? " of " : "",
+			  sized ? hb_text__bytes(bytes, sizeof(bytes), sum.longest->bytes) : "",
+			  sum.longest->at.stack ? " in " : "",
+			  hb_scene__frame_text(l->s, p->pid, sum.longest->at.stack, frame, sizeof(frame)));
 	if (!d)
 		return -ENOMEM;
 	hb_draft__pid(d, p->pid);

@@ -18,23 +18,31 @@ static int look_at(struct hb_look *l, const struct hb_series *p)
 	u32 n;
 	const struct hb_tl_call *c = hb_timeline__calls(l->s->tl, p->dispatch, &n);
 	const struct hb_sets *idle = hb_scene__exposed(l->s, p->dispatch);
-	u64 copies = 0, bytes = 0;
+	u64 all = 0, copies, bytes = 0;
 	struct hb_byop_calls of;
 	struct hb_draft *d;
 	char who[64], size[32];
 	int err = 0;
 
 	for (u32 i = 0; i < p->n; i++) {
-		copies += p->step[i].copies;
+		all += p->step[i].copies;
 		bytes += p->step[i].copied_bytes;
 	}
+	copies = all - p->unsized;
 	hb_look__subject(l);
-	if (!p->n || !copies || !hb_look__at_least(l, COPIES, hb_share(copies, p->n)) ||
-	    !hb_look__at_most(l, MEAN, copies ? bytes / copies : 0))
+	if (!p->n || !all || !hb_look__at_least(l, COPIES, hb_share(all, p->n)))
+		return 0;
+	if (!copies || p->unsized > copies) {
+		hb_look__unchecked(l, HB_NEED_COPY_SIZES,
+				   "needs the sizes of copies: of %llu of %llu in steps they are not known",
+				   (unsigned long long)p->unsized, (unsigned long long)all);
+		return 0;
+	}
+	if (!hb_look__at_most(l, MEAN, bytes / copies))
 		return 0;
 	d = hb_look__find(l, "%s makes %llu copies a step, %s on average",
 			  hb_scene__thread_text(l->s, p->dispatch, who, sizeof(who)),
-			  (unsigned long long)(copies / p->n),
+			  (unsigned long long)(all / p->n),
 			  hb_text__bytes(size, sizeof(size), bytes / copies));
 	if (!d)
 		return -ENOMEM;
@@ -65,8 +73,9 @@ HB_PATTERN(p40e_shredded_copies) = {
     .rank = HB_RANK_API,
     .needs = HB_NEED_ACCEL | HB_NEED_STEP,
     .params = params,
-    .rule = "a step makes very many copies that are small on average. (Whether two copies move the same "
-	    "bytes is not recorded)",
+    .rule =
+	"a step makes very many copies that are small on average; not checked where the sizes of most are "
+	"not known. (Whether two copies move the same bytes is not recorded)",
     .fix = "a batched copy, one kernel that gathers",
     .ref = "vllm-project/vllm#38460; llm-d/llm-d-kv-cache#607 (1.9 to 2.4 times); vllm-project/vllm#57342 "
 	   "(below 28 KiB a "

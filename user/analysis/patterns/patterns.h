@@ -88,6 +88,8 @@ const char *hb_rank__name(enum hb_rank r);
 	N(SEQUENCE, "sequence numbers of collectives")                                                       \
 	N(RANK_DEVICES,                                                                                      \
 	  "device records of every rank (import their traces together: import RANK0.json RANK1.json)")       \
+	N(COPY_SIZES,                                                                                        \
+	  "sizes and directions of copies (imported traces: the rows of the device, joined by correlation)") \
 	N(NET, "network transport counters (no window holds them yet)")
 #define HB_NEED_NUMBER(name, text) HB_NEED_N_##name,
 enum { HB_NEEDS(HB_NEED_NUMBER) HB_NEED_COUNT };

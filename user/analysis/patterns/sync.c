@@ -6,7 +6,7 @@
 
 static bool to_host(const struct hb_tl_call *c, u64 max_bytes)
 {
-	return c->copy == HB_COPY_DTOH && c->bytes <= max_bytes;
+	return c->copy == HB_COPY_DTOH && hb_call__sized(c) && c->bytes <= max_bytes;
 }
 
 static bool blocked(const struct hb_tl_call *c, u64 wait)
@@ -30,6 +30,15 @@ static const struct hb_frame_rule implicit[] = {
     {"*", "item"},     {"*", "tolist"}, {"*", "nonzero"}, {"*", "cpu"},
     {"*", "__bool__"}, {"*", "numpy"},	{"*", "*copy_"},  {NULL, NULL},
 };
+
+/* Where the work after call i begins: waits until then are for a small copy at i, however they divide the
+ * time among them. */
+static u32 work_after(const struct hb_tl_call *c, u32 i, u32 end)
+{
+	for (i++; i < end && !hb_call__is_work(&c[i]);)
+		i++;
+	return i;
+}
 
 /* Which call blocks for the small copy at i: itself, or a wait before anything else is launched. */
 static u32 wait_of(const struct hb_tl_call *c, u32 i, u32 end, u64 wait)
@@ -65,7 +74,7 @@ struct search {
 	const struct hb_sync_rule *r;
 	struct hb_byop_calls of; /* calls that may be one, after number i */
 	u32 i;
-	u32 taken; /* by a copy before, in the same step */
+	u32 taken; /* waits before this call are those of a copy, in the same step */
 	struct hb_named whole;
 	struct hb_syncs *out;
 };
@@ -81,10 +90,12 @@ static void one_call(struct search *x, u32 i, u32 end)
 
 	if (!copy && c[i].op != HB_OP_SYNC)
 		return;
-	if (copy)
-		at = x->taken = wait_of(c, i, end, x->r->wait);
-	if (plain)
-		at = !copy && i != x->taken && blocked(&c[i], x->r->wait) ? i : HB_NONE;
+	if (copy && plain)
+		x->taken = work_after(c, i, end);
+	else if (copy)
+		at = wait_of(c, i, end, x->r->wait);
+	else if (plain && i >= x->taken && blocked(&c[i], x->r->wait))
+		at = i;
 	if (at == HB_NONE)
 		return;
 	next = next_in(c, at, end);
@@ -116,7 +127,7 @@ static void one_step(struct search *x, const struct hb_step *st)
 {
 	u32 end = st->call + st->n_calls, had = x->out->n;
 
-	x->taken = HB_NONE;
+	x->taken = 0;
 	for (; x->i < end; x->i = hb_byop__next(&x->of))
 		if (x->i >= st->call)
 			one_call(x, x->i, end);

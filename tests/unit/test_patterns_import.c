@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Patterns in windows as profilers' traces give them: calls that do not say what they copied, devices that do.
+ */
+#include "device_rig.h"
+
+enum { Q_COPY = 40 };
+enum { ST_TOLIST = 33 };
+
+static struct pat imported(const char *name)
+{
+	struct pat p = device_new(name);
+
+	rig_probe(&p.h.r, Q_COPY, "cudaMemcpyAsync", "cuda-runtime", HB_CLASS_COPY, 1, HB_HANDLE_HANDLE, 1);
+	return p;
+}
+
+struct told { /* what the device says of a copy */
+	u64 begin, length, bytes;
+	u8 copy;
+	bool not; /* it has no record */
+};
+
+/* The call says only that it was one. */
+static void copy(struct pat *p, u64 at, u64 span, u32 stack, struct told c)
+{
+	static u64 number = 1000000;
+	struct hb_rec_device d = {.dur = c.length,
+				  .stream = 7,
+				  .correlation = ++number,
+				  .bytes = c.bytes,
+				  .name = hb_window_writer__string(p->h.r.w, "Memcpy"),
+				  .context = 1,
+				  .kind = HB_DEVKIND_MEMCPY,
+				  .srcmem = HB_MEMKIND_PINNED,
+				  .dstmem = HB_MEMKIND_PINNED,
+				  .copy = c.copy};
+
+	PCALL(p, p->h.main, Q_COPY, at, at + span, .correlation = number, .stack = stack,
+	      .flags = HB_AFLAG_NO_STREAM);
+	if (!c.not)
+		pat_put(p, c.begin + c.length, p->h.main, HB_TYPE_device, &d);
+}
+
+/* ---- P02 ---- */
+
+/* A kernel of 1 ms, its result read back, a wait until it is there; 2 ms later the rest of the step, 5 ms. */
+static void read_back(struct pat *p, struct told c)
+{
+	pat_stack(p, 100, ST_TOLIST, "/srv/runner.py", "execute_model", "Tensor.tolist", NULL);
+	for (u64 i = 0; i < STEPS; i++) {
+		u64 t = i * STEP;
+
+		launch(p, Q_TIMED, t + 100 * US, 5 * US,
+		       (struct op){.begin = t + 110 * US, .length = MS, .name = "gemm"});
+		c.begin = t + 1111 * US;
+		c.length = 2 * US;
+		copy(p, t + 110 * US, 6 * US, ST_TOLIST, c);
+		PCALL(p, p->h.main, Q_STREAM_SYNC, t + 117 * US, t + 1115 * US, .stack = ST_TOLIST);
+		launch(p, Q_TIMED, t + 3115 * US, 5 * US,
+		       (struct op){.begin = t + 3125 * US, .length = 5 * MS, .name = "gemm"});
+		PCALL(p, p->h.main, Q_EVENT_SYNC, t + 3200 * US, t + STEP, .handle = 5);
+	}
+	pat_run(p);
+}
+
+static void size_of_a_read_back(void **state)
+{
+	struct pat p = imported("import-item"), q = imported("import-large"), r = imported("import-up"),
+		   s = imported("import-blind");
+
+	read_back(&p, (struct told){.bytes = 8, .copy = HB_COPY_DTOH});
+	pat_first(&p, "P02", STEPS * 2 * MS); /* from the return of the wait to the next launch */
+	assert_null(pat_get(&p, "P04"));
+	pat_end(&p);
+	read_back(&q, (struct told){.bytes = 1 << 20, .copy = HB_COPY_DTOH});
+	pat_silent(&q, "P02");
+	assert_non_null(pat_get(&q, "P04")); /* a wait like others */
+	pat_end(&q);
+	read_back(&r, (struct told){.bytes = 8, .copy = HB_COPY_HTOD});
+	pat_silent(&r, "P02");
+	pat_end(&r);
+	read_back(&s, (struct told){.not= true});
+	assert_null(pat_get(&s, "P02"));
+	assert_int_equal(pat_not_checked(&s, "P02")->needs, HB_NEED_COPY_SIZES);
+	pat_end(&s);
+}
+
+/* A copy to pageable memory waits itself, and the wait that its code makes after it is the same read-back: it
+ * ends its step, and is no wait in the middle of the next one. */
+static void copy_that_waits(void **state)
+{
+	struct pat p = imported("import-pageable");
+	const struct hb_series *s;
+
+	for (u64 i = 0; i < STEPS; i++) {
+		u64 t = i * STEP;
+
+		launch(&p, Q_TIMED, t + 100 * US, 5 * US,
+		       (struct op){.begin = t + 110 * US, .length = 5 * MS, .name = "gemm"});
+		copy(&p, t + 110 * US, 5010 * US, ST_DECODE,
+		     (struct told){
+			 .begin = t + 5111 * US, .length = 2 * US, .bytes = 64, .copy = HB_COPY_DTOH});
+		PCALL(&p, p.h.main, Q_STREAM_SYNC, t + 5121 * US, t + 5131 * US, .stack = ST_DECODE);
+	}
+	pat_run(&p);
+	s = hb_steps__of_pid(hb_host__steps(p.host), 100);
+	assert_int_equal(s->source, HB_STEPS_READBACK);
+	assert_int_equal(s->step[0].begin, AT(5131 * US));
+	assert_null(pat_get(&p, "P04"));
+	pat_end(&p);
+}
+
+/* ---- P40e ---- */
+
+static void copies(struct pat *p, struct told c)
+{
+	for (u64 i = 0; i < STEPS; i++) {
+		for (u64 k = 0; k < 120; k++) {
+			u64 t = i * STEP + 100 * US + k * 30 * US;
+
+			c.begin = t + 6 * US;
+			c.length = 2 * US;
+			copy(p, t, 5 * US, 0, c);
+		}
+		launch(p, Q_TIMED, i * STEP + 4 * MS, 5 * US,
+		       (struct op){.begin = i * STEP + 4010 * US, .length = 5 * MS, .name = "gemm"});
+		PCALL(p, p->h.main, Q_STREAM_SYNC, i * STEP + 4100 * US, (i + 1) * STEP, .stack = ST_DECODE);
+	}
+	pat_run(p);
+}
+
+static void size_of_many_copies(void **state)
+{
+	struct pat p = imported("import-tiny"), q = imported("import-whole"), r = imported("import-unknown");
+
+	copies(&p, (struct told){.bytes = 4096, .copy = HB_COPY_HTOD});
+	assert_non_null(strstr(pat_get(&p, "P40e")->what, "120 copies a step, 4.0 KiB on average"));
+	pat_end(&p);
+	copies(&q, (struct told){.bytes = 4 << 20, .copy = HB_COPY_HTOD});
+	pat_silent(&q, "P40e");
+	assert_int_equal(pat_ruled_out(&q, "P40e")->measure.value, 4 << 20);
+	pat_end(&q);
+	copies(&r, (struct told){.not= true});
+	assert_null(pat_get(&r, "P40e"));
+	assert_int_equal(pat_not_checked(&r, "P40e")->needs, HB_NEED_COPY_SIZES);
+	pat_end(&r);
+}
+
+/* Several copies by one call come to one size; of a call that says itself what it copied nothing changes. */
+static void what_calls_are_told(void **state)
+{
+	struct pat p = imported("import-calls");
+	const struct hb_tl_call *c;
+	struct hb_rec_device d = {.dur = US,
+				  .stream = 7,
+				  .correlation = 5,
+				  .bytes = 100,
+				  .kind = HB_DEVKIND_MEMCPY,
+				  .copy = HB_COPY_HTOD};
+	u32 n;
+
+	PCALL(&p, p.h.main, Q_COPY, 10 * US, 15 * US, .correlation = 5);
+	pat_put(&p, 20 * US, p.h.main, HB_TYPE_device, &d);
+	d.bytes = 300;
+	pat_put(&p, 22 * US, p.h.main, HB_TYPE_device, &d);
+	d.correlation = 6;
+	PCALL(&p, p.h.main, Q_COPY, 30 * US, 35 * US, .correlation = 6, .bytes = 7, .kind = 2);
+	pat_put(&p, 40 * US, p.h.main, HB_TYPE_device, &d);
+	pat_run(&p);
+	c = hb_timeline__calls(hb_host__timeline(p.host), 0, &n);
+	assert_int_equal(n, 2);
+	assert_int_equal(c[0].bytes, 400);
+	assert_int_equal(c[0].copy, HB_COPY_HTOD);
+	assert_int_equal(c[1].bytes, 7);
+	assert_int_equal(c[1].copy, HB_COPY_DTOH);
+	pat_end(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(size_of_a_read_back),
+	    cmocka_unit_test(copy_that_waits),
+	    cmocka_unit_test(size_of_many_copies),
+	    cmocka_unit_test(what_calls_are_told),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
