@@ -8,6 +8,11 @@
 
 #define TASKS 65536
 
+/* What struct hb_device_op has room for: more are as many. */
+#define STREAMS_MAX ((1U << 23) - 1)
+#define THREADS_MAX ((1U << 11) - 1)
+#define BYTES_MAX   ((1ULL << 41) - 1)
+
 /* In large steps once it is large: what is not filled yet is no memory yet, and what is there may have to be
  * copied. */
 static u32 more_than(u32 cap, u64 most)
@@ -150,7 +155,9 @@ static int stream_of(struct dev *v, const struct hb_rec_device *r, u32 *index)
 	slot = hb_map__slot(v->stream_of, r->stream ^ (u64)r->context << 40, &fresh);
 	if (!slot)
 		return -ENOMEM;
-	if (fresh) {
+	if (fresh && v->n_streams == STREAMS_MAX) {
+		*slot = STREAMS_MAX - 1;
+	} else if (fresh) {
 		*slot = v->n_streams;
 		s = hb_devices__push(&v->streams, &v->n_streams, &v->cap_streams, sizeof(*s));
 		if (!s)
@@ -173,16 +180,16 @@ static void fill_op(struct hb_device_op *o, const struct hb_record *rec, const s
 		    u32 launch)
 {
 	const struct hb_rec_device *r = rec->data;
-	u64 threads = (u64)r->bx * r->by * r->bz;
+	u64 size = k ? times((u64)r->gx * r->gy, r->gz) : r->bytes, threads = (u64)r->bx * r->by * r->bz;
 
 	*o = (struct hb_device_op){
 	    .begin = rec->begin,
 	    .end = rec->ts,
-	    .size = k ? times((u64)r->gx * r->gy, r->gz) : r->bytes,
+	    .size = size < BYTES_MAX ? size : BYTES_MAX,
 	    .name = k ? k->row : r->name,
 	    .launch = launch,
 	    .stream = stream,
-	    .threads = threads < 2047 ? (u32)threads : 2047,
+	    .threads = threads < THREADS_MAX ? threads : THREADS_MAX,
 	    .kind = r->kind & 3,
 	    .work = k				   ? k->pub.work & 3
 		    : r->kind == HB_DEVKIND_MEMCPY ? HB_WORK_MEMCPY
@@ -483,6 +490,11 @@ const struct hb_launch *hb_devices__launches(const struct hb_devices *d, u32 *n)
 const struct hb_launch *hb_devices__launch_of(const struct hb_devices *d, const struct hb_device_op *o)
 {
 	return launch_of(d, o);
+}
+
+u64 hb_devices__asked(const struct hb_devices *d, const struct hb_device_op *o)
+{
+	return o->launch ? asked(d, o) : 0;
 }
 
 void hb_devices__fetch(const struct hb_devices *d, const struct hb_device_op *o)

@@ -196,7 +196,7 @@ static void link_kernel(struct hb_devices *d, struct dev *v, struct hb_device_op
 
 void hb_devices__link(struct hb_devices *d, struct dev *v)
 {
-	u64 of_kind[4] = {0}, of_work[4] = {0}, last = 0;
+	u64 of_kind[4] = {0}, of_work[4] = {0}, last = 0, after;
 
 	v->first_unlinked = v->n_ops;
 	v->launched_in_order = true;
@@ -216,15 +216,16 @@ void hb_devices__link(struct hb_devices *d, struct dev *v)
 		}
 		v->pub.linked++;
 		o->graph = l->graph;
-		o->asked = l->begin;
+		after = o->begin - l->begin;
 		o->early = o->begin < l->begin;
+		o->after = !o->early && after < UINT32_MAX ? (u32)after : UINT32_MAX;
 		mark_first(d, v, i);
 		if (o->early) {
 			v->pub.early++;
 			continue;
 		}
-		v->launched_in_order &= o->asked >= last;
-		last = o->asked;
+		v->launched_in_order &= l->begin >= last;
+		last = l->begin;
 	}
 	v->pub.kernels = of_kind[HB_DEVKIND_KERNEL];
 	v->pub.memcpys = of_kind[HB_DEVKIND_MEMCPY];

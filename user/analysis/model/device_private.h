@@ -93,6 +93,12 @@ static inline struct hb_launch *launch_of(const struct hb_devices *d, const stru
 	return o->launch ? &d->launch[o->launch - 1] : NULL;
 }
 
+/* Of an operation with a launch: when that began. */
+static inline u64 asked(const struct hb_devices *d, const struct hb_device_op *o)
+{
+	return o->after < UINT32_MAX ? o->begin - o->after : launch_of(d, o)->begin;
+}
+
 /* Launches lie in the order in which calls ended. Where operations are gone through in theirs, those that are
  * looked at soon are fetched meanwhile. */
 static inline void expect_launch(const struct hb_devices *d, const struct dev *v, u32 i)
@@ -153,6 +159,7 @@ struct queue {
 	const struct hb_order *by; /* operations by the begin of their call; NULL: they are in this order */
 	u32 n, next;
 	struct hb_device_op *launched; /* the next one that will be; NULL: none */
+	u64 asked;		       /* when */
 	u32 number;		       /* launch of the last one that was */
 	bool empty;		       /* there was nothing in the queue when it was */
 	u32 total;		       /* launched and not begun */

@@ -310,7 +310,8 @@ static int through_device(struct walk *x, u32 pid, const struct hb_walk_op *op, 
 			continue;
 		}
 		t = back_to(x, t, o->o->begin);
-		if (before == HB_NONE || before >= at || (o->o->launch && op[before].o->end < o->o->asked)) {
+		if (before == HB_NONE || before >= at ||
+		    op[before].o->end < hb_walk_ops__asked(x->ways->ops, o)) {
 			l = hb_walk_ops__launch(x->ways->ops, o, &thread);
 			break;
 		}
