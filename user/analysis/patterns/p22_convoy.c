@@ -27,12 +27,16 @@ struct wait { /* a sleep on a futex */
 	u32 thread, sleep;
 };
 
+struct found {
+	struct wait w;
+	u32 lock; /* its number */
+};
+
 struct lock { /* a futex of one process */
 	u64 chan;
 	u32 pid, n;
-	u32 first;	      /* of all waits */
-	const struct wait *w; /* its own, by thread and then by time */
-	u64 hold, wait;	      /* medians */
+	struct wait *w; /* its own, by thread and then by time */
+	u64 hold, wait; /* medians */
 	u32 crowded, owned;
 };
 
@@ -41,7 +45,9 @@ struct locks { /* by process and address */
 	u32 n, cap;
 	struct hb_map *by_place; /* pid << 32 | place -> lock + 1 */
 	struct hb_map *by_chan;	 /* the same by what tells locks apart */
-	struct wait *w;
+	struct found *found;	 /* all waits as they are found */
+	size_t n_found, cap_found;
+	struct wait *w; /* and one lock after the other */
 };
 
 struct room {		/* for all locks, one after the other */
@@ -88,11 +94,12 @@ static int new_lock(struct locks *k, u32 pid, u64 chan)
 /* Its number + 1; 0: out of memory. Addresses of two processes may meet in one key: then it goes on. */
 static u32 lock_of(struct locks *k, const struct hb_scene *s, u32 pid, const struct hb_tl_sleep *z)
 {
-	u64 *near = hb_map__slot(k->by_place, (u64)pid << 32 | z->place, NULL), *slot;
-	u64 chan = hb_timeline__place(s->tl, z)->chan, key = chan ^ (u64)pid << 48;
+	u64 *near = hb_map__slot(k->by_place, (u64)pid << 32 | z->place, NULL), *slot, chan, key;
 
 	if (!near || *near)
 		return near ? (u32)*near : 0;
+	chan = hb_timeline__place(s->tl, z)->chan;
+	key = chan ^ (u64)pid << 48;
 	while ((slot = hb_map__slot(k->by_chan, key, NULL)) && *slot && k->v &&
 	       (k->v[*slot - 1].pid != pid || k->v[*slot - 1].chan != chan))
 		key++;
@@ -115,14 +122,27 @@ static bool counts(const struct hb_scene *s, u32 t, u32 gils, const struct hb_tl
 	       !(gils && hb_timeline__at(s->tl, t, HB_TL_GIL, z->at.begin) != HB_NONE);
 }
 
-/* Counts the waits of each lock; with `w` they are put to their places. */
+static int add_found(struct locks *k, struct found x)
+{
+	if (k->n_found == k->cap_found) {
+		size_t cap = k->cap_found ? 2 * k->cap_found : 1024;
+		struct found *v = reallocarray(k->found, cap, sizeof(*v));
+
+		if (!v)
+			return -ENOMEM;
+		k->found = v;
+		k->cap_found = cap;
+	}
+	k->found[k->n_found++] = x;
+	return 0;
+}
+
 static int collect(struct locks *k, const struct hb_scene *s)
 {
 	for (u32 t = 0; t < hb_timeline__threads(s->tl); t++) {
 		u32 n, gils, pid = hb_timeline__thread(s->tl, t)->pid, lock = 0, place = HB_NONE;
 		const struct hb_tl_sleep *z = hb_timeline__sleeps(s->tl, t, &n);
 		const struct hb_edge *e = hb_wake__edges(s->wk, t, &n);
-		struct lock *x;
 
 		hb_timeline__gils(s->tl, t, &gils);
 		for (u32 i = 0; i < n; i++) {
@@ -131,12 +151,9 @@ static int collect(struct locks *k, const struct hb_scene *s)
 			if (z[i].place != place)
 				lock = lock_of(k, s, pid, &z[i]);
 			place = z[i].place;
-			x = lock && k->v ? &k->v[lock - 1] : NULL;
-			if (!x)
+			if (!lock || add_found(k, (struct found){{.thread = t, .sleep = i}, lock - 1}))
 				return -ENOMEM;
-			if (k->w)
-				k->w[x->first + x->n] = (struct wait){.thread = t, .sleep = i};
-			x->n++;
+			k->v[lock - 1].n++;
 		}
 	}
 	return 0;
@@ -155,24 +172,28 @@ static int cmp_lock(const void *a, const void *b)
 static int find_locks(struct locks *k, const struct hb_scene *s, u32 *most)
 {
 	u32 all = 0;
-	int err = collect(k, s);
 
-	*most = 0;
+	if (collect(k, s))
+		return -ENOMEM;
+	k->w = malloc((k->n_found + 1) * sizeof(*k->w));
+	if (!k->w)
+		return -ENOMEM;
 	for (u32 i = 0; i < k->n; i++) {
-		k->v[i].first = all;
+		k->v[i].w = &k->w[all];
 		all += k->v[i].n;
 		*most = k->v[i].n > *most ? k->v[i].n : *most;
 		k->v[i].n = 0;
 	}
-	k->w = err ? NULL : malloc(((size_t)all + 1) * sizeof(*k->w));
-	if (!k->w)
-		return -ENOMEM;
-	err = collect(k, s);
-	for (u32 i = 0; i < k->n; i++)
-		k->v[i].w = &k->w[k->v[i].first];
+	for (size_t i = 0; i < k->n_found; i++) {
+		struct lock *x = &k->v[k->found[i].lock];
+
+		x->w[x->n++] = k->found[i].w;
+	}
+	free(k->found);
+	k->found = NULL;
 	if (k->n)
 		qsort(k->v, k->n, sizeof(*k->v), cmp_lock);
-	return err;
+	return 0;
 }
 
 /* ---- one lock ---- */
@@ -240,11 +261,10 @@ static int add_waits(struct hb_draft *d, const struct hb_scene *s, const struct 
 	for (u32 i = 0; i < k->n && !err; i++) {
 		const struct wait *w = &k->w[by[i].item];
 		const struct hb_tl_sleep *z = sleep_of(s, w);
-		u32 n, at = hb_timeline__from(s->tl, w->thread, HB_TL_SLEEP, z->at.begin);
 		struct hb_case c = {.begin = z->at.begin,
 				    .end = z->at.end,
 				    .thread = w->thread,
-				    .stack = hb_timeline__sleeps(s->tl, w->thread, &n)[at].at.stack,
+				    .stack = z->at.stack,
 				    .waker = hb_scene__task(s, waker_of(s, w))};
 
 		err = hb_draft__add(d, &c);
@@ -315,6 +335,7 @@ static int detect(struct hb_look *l)
 	hb_map__free(k.by_place);
 	hb_map__free(k.by_chan);
 	free(k.v);
+	free(k.found);
 	free(k.w);
 	free(r.v);
 	free(r.other);

@@ -169,14 +169,30 @@ static bool examine(const struct hb_scene *s, u32 thread, u32 i, struct pokes *p
 	return r->seen || (!by->target && is_one_peer(&z[last]));
 }
 
+static int push(struct hb_rpcs *out, const struct hb_rpc *r)
+{
+	if (out->n == out->cap) {
+		u32 cap = out->cap ? 2 * out->cap : 64;
+		struct hb_rpc *v = reallocarray(out->v, cap, sizeof(*v));
+
+		if (!v)
+			return -ENOMEM;
+		out->v = v;
+		out->cap = cap;
+	}
+	out->v[out->n++] = *r;
+	return 0;
+}
+
 /* A call under way when the window begins or ends has one half only: it is one when it waits where others
  * did. */
-static void at_the_edges(const struct hb_scene *s, u32 thread, struct hb_rpcs *out)
+static int at_the_edges(const struct hb_scene *s, u32 thread, struct hb_rpcs *out)
 {
 	u32 n, found = out->n;
+	int err = 0;
 	const struct hb_tl_sleep *z = hb_timeline__sleeps(s->tl, thread, &n);
 
-	for (u32 i = 0; i < n; i++) {
+	for (u32 i = 0; i < n && !err; i++) {
 		if (!(z[i].flags & (HB_OFFCPU_BEFORE | HB_OFFCPU_OPEN)))
 			continue;
 		for (u32 k = 0; k < found; k++) {
@@ -187,10 +203,11 @@ static void at_the_edges(const struct hb_scene *s, u32 thread, struct hb_rpcs *o
 			r.begin = z[i].at.begin;
 			r.end = z[i].at.end;
 			r.next = next_work(s, r.end);
-			out->v[out->n++] = r;
+			err = push(out, &r);
 			break;
 		}
 	}
+	return err;
 }
 
 int hb_rpcs__find(const struct hb_scene *s, u32 thread, u64 least, struct hb_rpcs *out)
@@ -198,34 +215,30 @@ int hb_rpcs__find(const struct hb_scene *s, u32 thread, u64 least, struct hb_rpc
 	u32 n, edges;
 	struct pokes p = {.n = 0};
 	const struct hb_edge *e = hb_wake__edges(s->wk, thread, &edges);
+	int err = 0;
 
 	hb_timeline__sleeps(s->tl, thread, &n);
-	out->n = 0;
-	out->v = calloc(2 * (size_t)n + 1, sizeof(*out->v));
-	if (!out->v)
-		return -ENOMEM;
-	for (u32 i = 0; i < n; i++) {
+	*out = (struct hb_rpcs){.n = 0};
+	for (u32 i = 0; i < n && !err; i++) {
 		struct hb_rpc r;
 
 		if (examine(s, thread, i, &p, &r) && r.end - r.begin >= least)
-			out->v[out->n++] = r;
+			err = push(out, &r);
 		if (e[i].last < n && e[i].last > i)
 			i = e[i].last;
 	}
 	free(p.v);
-	if (p.asked && !p.v) {
+	err = p.asked && !p.v ? -ENOMEM : err;
+	err = err ? err : at_the_edges(s, thread, out);
+	if (err)
 		hb_rpcs__free(out);
-		return -ENOMEM;
-	}
-	at_the_edges(s, thread, out);
-	return 0;
+	return err;
 }
 
 void hb_rpcs__free(struct hb_rpcs *r)
 {
 	free(r->v);
-	r->v = NULL;
-	r->n = 0;
+	*r = (struct hb_rpcs){.n = 0};
 }
 
 /* Stacks and servers are few, waits are many: each stack is looked at once. NO is what is kept for one that
