@@ -50,10 +50,13 @@ struct locks { /* by process and address */
 	struct wait *w; /* and one lock after the other */
 };
 
-struct room {		/* for all locks, one after the other */
-	u64 *v, *other; /* as many as the longest has waits */
-	u64 *sum;	/* by thread: how long it waits for the lock at hand; 0 it does not */
+struct room {		  /* for all locks, one after the other */
+	u64 *begin, *end; /* of the waits for the lock at hand; or what else is sorted */
+	u32 *waker;
+	u64 *sum; /* by thread: how long it waits for that lock; 0 it does not */
 };
+
+enum { AHEAD = 16 };
 
 static const struct hb_tl_sleep *sleep_of(const struct hb_scene *s, const struct wait *w)
 {
@@ -69,9 +72,15 @@ static u32 waker_of(const struct hb_scene *s, const struct wait *w)
 	return hb_wake__edges(s->wk, w->thread, &n)[w->sleep].thread;
 }
 
-static u64 length_of(const struct hb_tl_sleep *z)
+/* One lock's sleeps lie far apart: those that come soon are fetched meanwhile. */
+static void expect(const struct hb_scene *s, const struct lock *k, u32 i)
 {
-	return z->at.end - z->at.begin;
+	u32 n;
+
+	if (i + AHEAD >= k->n)
+		return;
+	__builtin_prefetch(sleep_of(s, &k->w[i + AHEAD]));
+	__builtin_prefetch(&hb_wake__edges(s->wk, k->w[i + AHEAD].thread, &n)[k->w[i + AHEAD].sleep]);
 }
 
 /* ---- collecting ---- */
@@ -198,21 +207,30 @@ static int find_locks(struct locks *k, const struct hb_scene *s, u32 *most)
 
 /* ---- one lock ---- */
 
-/* Waits that begin while others wait, and those that an owner ends. */
-static void count_waits(struct lock *k, const struct hb_scene *s, u64 crowd, const struct room *r)
+static void gather(const struct lock *k, const struct hb_scene *s, const struct room *r)
 {
-	u64 *begin = r->v, *end = r->other;
+	for (u32 i = 0; i < k->n; i++) {
+		const struct hb_tl_sleep *z = sleep_of(s, &k->w[i]);
+
+		expect(s, k, i);
+		r->begin[i] = z->at.begin;
+		r->end[i] = z->at.end;
+		r->waker[i] = waker_of(s, &k->w[i]);
+		r->sum[k->w[i].thread] += z->at.end - z->at.begin;
+	}
+}
+
+/* Waits that begin while others wait, and those that an owner ends. */
+static void count_waits(struct lock *k, u64 crowd, const struct room *r)
+{
 	u32 ended = 0;
 
+	for (u32 i = 0; i < k->n; i++)
+		k->owned += r->sum[r->waker[i]] > 0;
+	hb_order__values(r->begin, k->n);
+	hb_order__values(r->end, k->n);
 	for (u32 i = 0; i < k->n; i++) {
-		begin[i] = sleep_of(s, &k->w[i])->at.begin;
-		end[i] = sleep_of(s, &k->w[i])->at.end;
-		k->owned += r->sum[waker_of(s, &k->w[i])] > 0;
-	}
-	hb_order__values(begin, k->n);
-	hb_order__values(end, k->n);
-	for (u32 i = 0; i < k->n; i++) {
-		while (ended < k->n && end[ended] <= begin[i])
+		while (ended < k->n && r->end[ended] <= r->begin[i])
 			ended++;
 		k->crowded += i + 1 - ended >= crowd;
 	}
@@ -222,20 +240,23 @@ static void count_waits(struct lock *k, const struct hb_scene *s, u64 crowd, con
  */
 static void measure(struct lock *k, const struct hb_scene *s, const struct room *r)
 {
-	u64 *v = r->v;
+	u64 *woken = r->begin, *wait = r->end;
 	u32 holds = 0;
 
-	for (u32 i = 0; i < k->n; i++)
-		v[i] = hb_sleep__woken(sleep_of(s, &k->w[i]));
-	hb_order__values(v, k->n);
+	for (u32 i = 0; i < k->n; i++) {
+		const struct hb_tl_sleep *z = sleep_of(s, &k->w[i]);
+
+		expect(s, k, i);
+		woken[i] = hb_sleep__woken(z);
+		wait[i] = z->at.end - z->at.begin;
+	}
+	hb_order__values(woken, k->n);
 	for (u32 i = 1; i < k->n; i++)
-		v[holds++] = v[i] - v[i - 1];
-	hb_order__values(v, holds);
-	k->hold = holds ? v[holds / 2] : 0;
-	for (u32 i = 0; i < k->n; i++)
-		v[i] = length_of(sleep_of(s, &k->w[i]));
-	hb_order__values(v, k->n);
-	k->wait = v[k->n / 2];
+		woken[holds++] = woken[i] - woken[i - 1];
+	hb_order__values(woken, holds);
+	k->hold = holds ? woken[holds / 2] : 0;
+	hb_order__values(wait, k->n);
+	k->wait = wait[k->n / 2];
 }
 
 /* The largest sum of waits of one thread that leads to a launch. */
@@ -255,8 +276,10 @@ static int add_waits(struct hb_draft *d, const struct hb_scene *s, const struct 
 	struct hb_order *by = malloc(((size_t)k->n + 1) * sizeof(*by));
 	int err = by ? 0 : -ENOMEM;
 
-	for (u32 i = 0; i < k->n && by; i++)
+	for (u32 i = 0; i < k->n && by; i++) {
+		expect(s, k, i);
 		by[i] = (struct hb_order){.key = sleep_of(s, &k->w[i])->at.begin, .item = i};
+	}
 	err = err ? err : hb_order__sort(by, k->n);
 	for (u32 i = 0; i < k->n && !err; i++) {
 		const struct wait *w = &k->w[by[i].item];
@@ -295,7 +318,8 @@ static int look_at(struct hb_look *l, struct lock *k, const struct room *r)
 	hb_look__subject(l);
 	if (!hb_look__at_least(l, WAITS, k->n))
 		return 0;
-	count_waits(k, l->s, hb_look__param(l, CROWD), r);
+	gather(k, l->s, r);
+	count_waits(k, hb_look__param(l, CROWD), r);
 	if (!hb_look__at_least(l, CROWDED, hb_share(k->crowded, k->n)) ||
 	    !hb_look__at_least(l, OWNED, hb_share(k->owned, k->n)))
 		return 0;
@@ -313,8 +337,6 @@ static int each_lock(struct hb_look *l, struct locks *k, const struct room *r)
 	for (u32 i = 0; i < k->n && !err; i++) {
 		struct lock *x = &k->v[i];
 
-		for (u32 j = 0; j < x->n; j++)
-			r->sum[x->w[j].thread] += length_of(sleep_of(l->s, &x->w[j]));
 		err = look_at(l, x, r);
 		for (u32 j = 0; j < x->n; j++)
 			r->sum[x->w[j].thread] = 0;
@@ -329,16 +351,18 @@ static int detect(struct hb_look *l)
 	u32 most = 0;
 	int err = k.by_place && k.by_chan && r.sum ? find_locks(&k, l->s, &most) : -ENOMEM;
 
-	r.v = malloc(((size_t)most + 1) * sizeof(*r.v));
-	r.other = malloc(((size_t)most + 1) * sizeof(*r.other));
-	err = err ? err : r.v && r.other ? each_lock(l, &k, &r) : -ENOMEM;
+	r.begin = malloc(((size_t)most + 1) * sizeof(*r.begin));
+	r.end = malloc(((size_t)most + 1) * sizeof(*r.end));
+	r.waker = malloc(((size_t)most + 1) * sizeof(*r.waker));
+	err = err ? err : r.begin && r.end && r.waker ? each_lock(l, &k, &r) : -ENOMEM;
 	hb_map__free(k.by_place);
 	hb_map__free(k.by_chan);
 	free(k.v);
 	free(k.found);
 	free(k.w);
-	free(r.v);
-	free(r.other);
+	free(r.begin);
+	free(r.end);
+	free(r.waker);
 	free(r.sum);
 	return err;
 }
