@@ -175,9 +175,9 @@ static u64 times(u64 a, u64 b)
 	return __builtin_mul_overflow(a, b, &c) ? UINT64_MAX : c;
 }
 
-/* All at once, as it stays: `k` is of a kernel. */
-static void fill_op(struct hb_device_op *o, const struct hb_record *rec, const struct name *k, u32 stream,
-		    u32 launch)
+/* All at once. `k` is of a kernel. */
+static void fill_op(struct hb_device_op *o, const struct hb_record *rec, const struct tally *k, u32 name,
+		    u32 stream)
 {
 	const struct hb_rec_device *r = rec->data;
 	u64 size = k ? times((u64)r->gx * r->gy, r->gz) : r->bytes, threads = (u64)r->bx * r->by * r->bz;
@@ -186,12 +186,11 @@ static void fill_op(struct hb_device_op *o, const struct hb_record *rec, const s
 	    .begin = rec->begin,
 	    .end = rec->ts,
 	    .size = size < BYTES_MAX ? size : BYTES_MAX,
-	    .name = k ? k->row : r->name,
-	    .launch = launch,
+	    .name = name,
 	    .stream = stream,
 	    .threads = threads < THREADS_MAX ? threads : THREADS_MAX,
 	    .kind = r->kind & 3,
-	    .work = k				   ? k->pub.work & 3
+	    .work = k				   ? k->work & 3
 		    : r->kind == HB_DEVKIND_MEMCPY ? HB_WORK_MEMCPY
 						   : HB_WORK_COMPUTE,
 	    .copy = r->copy < 16 ? r->copy : HB_COPY_UNKNOWN,
@@ -215,7 +214,7 @@ static int on_operation(struct hb_devices *d, const struct hb_record *r, const s
 {
 	struct dev *v = device_of(d, r, x->device);
 	struct hb_device_op *o = v ? new_op(d, v) : NULL;
-	struct name *k = NULL;
+	struct tally *k = NULL;
 	u32 stream, launch;
 
 	if (!o || stream_of(v, x, &stream))
@@ -227,7 +226,8 @@ static int on_operation(struct hb_devices *d, const struct hb_record *r, const s
 		k->n++;
 	}
 	launch = hb_numbers__find(d, v->numbers, x->correlation, r->begin);
-	fill_op(o, r, k, stream, launch);
+	fill_op(o, r, k, k ? (u32)(k - d->tally) : x->name, stream);
+	set_launch(d, o, launch);
 	v->unsorted |= r->begin < v->last_begin;
 	v->last_begin = r->begin;
 	return launch || !x->correlation ? 0 : wait_for_call(v, x->correlation);
@@ -279,7 +279,7 @@ static void leave_out(struct hb_devices *d, struct dev *v)
 		if (v->ops[i].launch)
 			v->ops[kept++] = v->ops[i];
 		else if (v->ops[i].kind == HB_DEVKIND_KERNEL)
-			((struct name *)d->names.row[v->ops[i].name])->n--;
+			d->tally[v->ops[i].name].n--;
 	}
 	d->counts.left_out += v->n_ops - kept;
 	v->n_ops = kept;
@@ -345,8 +345,8 @@ static int link_all(struct hb_devices *d)
 {
 	size_t kernels = 0, pairs = 2 * (size_t)d->largest;
 
-	for (u32 i = 0; i < d->names.n; i++)
-		kernels += ((struct name *)d->names.row[i])->n;
+	for (u32 i = 0; i < d->n_tally; i++)
+		kernels += d->tally[i].n;
 	d->values = malloc(((kernels > pairs ? kernels : pairs) + 1) * sizeof(*d->values));
 	d->first = calloc((size_t)d->n_launches + 1, sizeof(*d->first));
 	if (!d->values || !d->first)
@@ -438,6 +438,7 @@ void hb_devices__free(struct hb_devices *d)
 	free(d->task);
 	free(d->probe_is);
 	free(d->by_id);
+	free(d->tally);
 	free(d->same);
 	free(d->first);
 	free(d->order);

@@ -118,14 +118,14 @@ void hb_devices__join(struct hb_devices *d, struct dev *v)
 	for (u32 i = 0; i < v->n_pending; i++) {
 		struct hb_device_op *o = &v->ops[v->pending[i].op];
 
-		o->launch = hb_numbers__find(d, v->numbers, v->pending[i].correlation, o->begin);
+		set_launch(d, o, hb_numbers__find(d, v->numbers, v->pending[i].correlation, o->begin));
 	}
 	for (u32 i = 0; d->repeats && i < v->n_ops; i++) {
 		struct hb_device_op *o = &v->ops[i];
 		const struct hb_launch *l = launch_of(d, o);
 
 		if (l && l->repeated)
-			o->launch = hb_numbers__find(d, v->numbers, l->correlation, o->begin);
+			set_launch(d, o, hb_numbers__find(d, v->numbers, l->correlation, o->begin));
 	}
 }
 
@@ -185,47 +185,40 @@ static void mark_first(struct hb_devices *d, struct dev *v, u32 i)
 
 static void link_kernel(struct hb_devices *d, struct dev *v, struct hb_device_op *o)
 {
-	struct name *k = d->names.row[o->name];
+	struct tally *t = &d->tally[o->name];
 	u64 dur = o->end - o->begin;
 
-	k->dur[k->pub.dur.count++] = dur;
-	k->pub.blocks = o->size > k->pub.blocks ? o->size : k->pub.blocks;
-	o->name = k->pub.name; /* was the row */
+	*t->next++ = dur;
+	t->blocks = o->size > t->blocks ? o->size : t->blocks;
+	o->name = t->name;
 	v->pub.kernels_10us += dur < 10000;
 }
 
 void hb_devices__link(struct hb_devices *d, struct dev *v)
 {
-	u64 of_kind[4] = {0}, of_work[4] = {0}, last = 0, after;
+	u64 of_kind[4] = {0}, of_work[4] = {0}, last = 0;
 
 	v->first_unlinked = v->n_ops;
 	v->launched_in_order = true;
 	for (u32 i = 0; i < v->n_ops; i++) {
 		struct hb_device_op *o = &v->ops[i];
-		const struct hb_launch *l = launch_of(d, o);
-
-		expect_launch(d, v, i);
 		of_kind[o->kind]++;
 		of_work[o->work]++;
 		v->streams[o->stream].ops++;
 		if (o->kind == HB_DEVKIND_KERNEL)
 			link_kernel(d, v, o);
-		if (!l) {
+		if (!o->launch) {
 			v->first_unlinked = i < v->first_unlinked ? i : v->first_unlinked;
 			continue;
 		}
 		v->pub.linked++;
-		o->graph = l->graph;
-		after = o->begin - l->begin;
-		o->early = o->begin < l->begin;
-		o->after = !o->early && after < UINT32_MAX ? (u32)after : UINT32_MAX;
 		mark_first(d, v, i);
 		if (o->early) {
 			v->pub.early++;
 			continue;
 		}
-		v->launched_in_order &= l->begin >= last;
-		last = l->begin;
+		v->launched_in_order &= asked(d, o) >= last;
+		last = asked(d, o);
 	}
 	v->pub.kernels = of_kind[HB_DEVKIND_KERNEL];
 	v->pub.memcpys = of_kind[HB_DEVKIND_MEMCPY];

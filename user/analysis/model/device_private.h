@@ -22,11 +22,17 @@ struct pending { /* an operation that came before its call did */
 	u32 op;
 };
 
+struct tally {	   /* of a kernel's name: what each of its operations comes by, near one another */
+	u64 *next; /* where the duration of its next one goes; its own part of one array */
+	u64 blocks;
+	u32 n;	  /* operations */
+	u32 name; /* string */
+	u8 work;
+};
+
 struct name { /* pub first: tables of pointers are handed out as they are */
 	struct hb_kernel pub;
-	u32 row;
-	u32 n;	  /* operations */
-	u64 *dur; /* where their durations go; its own part of one array */
+	u32 tally;
 };
 
 struct place { /* of an operation */
@@ -42,7 +48,7 @@ struct task { /* a thread's calls are of one process, and its device records mos
 struct dev { /* pub first, as above */
 	struct hb_device pub;
 	struct numbers *numbers;  /* of its process */
-	struct hb_device_op *ops; /* until finish `name` of a kernel is a row of names */
+	struct hb_device_op *ops; /* until finish `name` of a kernel is a place in tally */
 	u32 n_ops, cap_ops;
 	u64 last_begin;		/* of the operation that came last */
 	bool unsorted;		/* they did not come by begin */
@@ -74,7 +80,9 @@ struct hb_devices {
 	struct task *task;     /* by index of the window's tasks: what its last records were of */
 	struct hb_rows names;  /* struct name, by string id */
 	u32 n_names;	       /* after finish: the first ones, that have operations */
-	struct name **by_id;   /* the same by string id, below n_by_id: those that were asked for */
+	struct tally *tally;   /* by row of names, until those are sorted */
+	u32 n_tally, cap_tally;
+	u32 *by_id; /* place in it + 1, by string id below n_by_id: those that were asked for */
 	u32 n_by_id;
 	bool repeats; /* a number occurs twice */
 	u32 *same;    /* by launch, once there are such: the one before it with its number, index + 1 */
@@ -97,6 +105,19 @@ static inline struct hb_launch *launch_of(const struct hb_devices *d, const stru
 static inline u64 asked(const struct hb_devices *d, const struct hb_device_op *o)
 {
 	return o->after < UINT32_MAX ? o->begin - o->after : launch_of(d, o)->begin;
+}
+
+/* Gives an operation its launch (index + 1), and says of it what that tells. */
+static inline void set_launch(const struct hb_devices *d, struct hb_device_op *o, u32 launch)
+{
+	static const struct hb_launch none;
+	const struct hb_launch *l = launch ? &d->launch[launch - 1] : &none;
+	u64 after = o->begin - l->begin;
+
+	o->launch = launch;
+	o->graph = l->graph;
+	o->early = o->begin < l->begin;
+	o->after = !o->early && after < UINT32_MAX ? (u32)after : UINT32_MAX;
 }
 
 /* Launches lie in the order in which calls ended. Where operations are gone through in theirs, those that are
@@ -182,11 +203,12 @@ int hb_copying__add(struct copying *c, const struct hb_devices *d, const struct 
 int hb_copying__finish(struct copying *c);
 void hb_copying__free(struct copying *c);
 
-/* The row of a kernel's name, created when new. */
-struct name *hb_devices__new_name(struct hb_devices *d, u32 name);
-static inline struct name *hb_devices__name(struct hb_devices *d, u32 name)
+/* Of a kernel's name, made when new; NULL: out of memory. It moves when another one is made. */
+struct tally *hb_devices__new_name(struct hb_devices *d, u32 name);
+static inline struct tally *hb_devices__name(struct hb_devices *d, u32 name)
 {
-	return name < d->n_by_id && d->by_id[name] ? d->by_id[name] : hb_devices__new_name(d, name);
+	return name < d->n_by_id && d->by_id[name] ? &d->tally[d->by_id[name] - 1]
+						   : hb_devices__new_name(d, name);
 }
 /* Kernels by name, over all devices: gives each name its part of d->values, and, when all durations are
  * there, says what they are like. */
