@@ -48,17 +48,25 @@ static void base_name(const char *comm, char *out, size_t size)
 static const struct hb_frame_rule beginnings[] = {
     {"threading", "_bootstrap*"}, {"threading", "Thread.run"}, {"threading", "run"}, {NULL, NULL}};
 
+enum { LOOKED = 256 }; /* stacks that are kept in mind */
+
 /* The name of the function that the thread was made for, by where it sleeps: a string; 0 not known. Threads
  * of Python all have the process's name, whatever they do. */
 static u32 routine_of(const struct hb_scene *s, u32 t)
 {
 	u32 n, pid = hb_timeline__thread(s->tl, t)->pid;
 	const struct hb_tl_sleep *z = hb_timeline__sleeps(s->tl, t, &n);
+	u32 looked[LOOKED] = {0};
 
 	for (u32 i = 0; i < n; i++) {
-		struct hb_stack st =
-		    z[i].at.stack ? hb_window__stack(s->w, pid, z[i].at.stack) : (struct hb_stack){0};
+		u32 *at = &looked[z[i].at.stack % LOOKED];
+		struct hb_stack st;
 
+		if (!z[i].at.stack ||
+		    z[i].at.stack == *at) /* as threads that are not Python's sleep in few places */
+			continue;
+		*at = z[i].at.stack;
+		st = hb_window__stack(s->w, pid, *at);
 		for (u32 k = 0; k < st.n; k++) {
 			const struct hb_loc *l = hb_window__loc(s->w, st.locs[k]);
 

@@ -136,6 +136,8 @@ struct pokes {
 	struct poke *v;
 	u32 n;
 	bool asked;
+	u32 pid; /* of who answered last; HB_NONE: nobody */
+	bool serves;
 };
 
 static bool asked_before(const struct hb_scene *s, u32 thread, struct pokes *p, u32 pid, u64 from, u64 to)
@@ -144,6 +146,15 @@ static bool asked_before(const struct hb_scene *s, u32 thread, struct pokes *p, 
 		p->v = pokes_of(s, thread, &p->n);
 	p->asked = true;
 	return p->v && poked(p->v, p->n, pid, from, to);
+}
+
+/* Neither drives our process nor is driven by it. Of many answers in a row one process is asked for. */
+static bool serves(const struct hb_scene *s, struct pokes *p, u32 server, u32 pid)
+{
+	if (server != p->pid)
+		p->serves = server != pid && !hb_scene__ancestor(s, server, pid) && !dispatches(s, server);
+	p->pid = server;
+	return p->serves;
 }
 
 /* One wait, false wake-ups joined: fills *r, false when it is none. */
@@ -155,7 +166,7 @@ static bool examine(const struct hb_scene *s, u32 thread, u32 i, struct pokes *p
 	u32 last = e[i].last < n ? e[i].last : i;
 	const struct hb_task *by = is_message(&z[i]) ? hb_wake__task(s->wk, thread, last) : NULL;
 
-	if (!by || by->pid == pid || hb_scene__ancestor(s, by->pid, pid) || dispatches(s, by->pid))
+	if (!by || !serves(s, p, by->pid, pid))
 		return false;
 	*r = (struct hb_rpc){.begin = z[i].at.begin,
 			     .end = z[last].at.end,
@@ -213,7 +224,7 @@ static int at_the_edges(const struct hb_scene *s, u32 thread, struct hb_rpcs *ou
 int hb_rpcs__find(const struct hb_scene *s, u32 thread, u64 least, struct hb_rpcs *out)
 {
 	u32 n, edges;
-	struct pokes p = {.n = 0};
+	struct pokes p = {.pid = HB_NONE};
 	const struct hb_edge *e = hb_wake__edges(s->wk, thread, &edges);
 	int err = 0;
 
