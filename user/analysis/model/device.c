@@ -340,6 +340,15 @@ static int join(struct hb_devices *d)
 	return rc;
 }
 
+/* Of one process. They are in the order of those. */
+static bool several_devices(const struct hb_devices *d)
+{
+	for (u32 i = 1; i < d->devs.n; i++)
+		if (((struct dev *)d->devs.row[i - 1])->pub.pid == ((struct dev *)d->devs.row[i])->pub.pid)
+			return true;
+	return false;
+}
+
 /* What all devices need before the time of one can be looked at: a call may have launched on several. */
 static int link_all(struct hb_devices *d)
 {
@@ -348,15 +357,19 @@ static int link_all(struct hb_devices *d)
 	for (u32 i = 0; i < d->n_tally; i++)
 		kernels += d->tally[i].n;
 	d->values = malloc(((kernels > pairs ? kernels : pairs) + 1) * sizeof(*d->values));
-	d->first = calloc((size_t)d->n_launches + 1, sizeof(*d->first));
-	if (!d->values || !d->first)
+	/* Not calloc(): pages that are read before they are written cost twice. */
+	d->first = malloc(((size_t)d->n_launches + 1) * sizeof(*d->first));
+	d->first_on = several_devices(d) ? malloc(((size_t)d->n_launches + 1) * sizeof(*d->first_on)) : NULL;
+	if (!d->values || !d->first || (several_devices(d) && !d->first_on))
 		return -ENOMEM;
+	memset(d->first, 0, d->n_launches * sizeof(*d->first));
 	hb_devices__begin_names(d);
 	for (u32 i = 0; i < d->devs.n; i++)
 		hb_devices__link(d, d->devs.row[i]);
 	hb_devices__end_names(d);
 	free(d->first);
-	d->first = NULL;
+	free(d->first_on);
+	d->first = d->first_on = NULL;
 	return 0;
 }
 
@@ -441,6 +454,7 @@ void hb_devices__free(struct hb_devices *d)
 	free(d->tally);
 	free(d->same);
 	free(d->first);
+	free(d->first_on);
 	free(d->order);
 	free(d->values);
 	free(d->launch);

@@ -9,12 +9,14 @@
 #include "analysis/model/order.h"
 #include "analysis/model/rows.h"
 
+enum { NUMBERS_OF_BLOCK = 4096 };
+
 struct numbers { /* correlation numbers of one process: the last call with each, as index + 1 */
 	u32 calls;
-	u64 base; /* dense[0] is of this number */
-	u32 *dense;
-	u64 n_dense;
-	struct hb_map *sparse; /* those that `dense` has no place for */
+	u64 base;    /* the first place is of this number */
+	u32 **block; /* places; NULL: none yet */
+	u64 n_blocks;
+	struct hb_map *sparse; /* those that have no place */
 };
 
 struct pending { /* an operation that came before its call did */
@@ -33,11 +35,6 @@ struct tally {	   /* of a kernel's name: what each of its operations comes by, n
 struct name { /* pub first: tables of pointers are handed out as they are */
 	struct hb_kernel pub;
 	u32 tally;
-};
-
-struct place { /* of an operation */
-	u32 device;
-	u32 op; /* index + 1; 0: none */
 };
 
 struct task { /* a thread's calls are of one process, and its device records mostly of one device */
@@ -90,7 +87,8 @@ struct hb_devices {
 	u8 *probe_is; /* by probe: whether this call gives the device work, launches a graph */
 	u32 n_probes;
 	/* During finish: */
-	struct place *first;	/* by launch: its first operation to begin */
+	u32 *first;		/* by launch: its first operation to begin, index + 1; 0: none */
+	u32 *first_on;		/* the device of that; NULL: no process has more than one */
 	u32 largest;		/* operations of the largest device */
 	u64 *values;		/* room for each kernel, and for two of each operation of that device */
 	struct hb_order *order; /* room for each operation of that device, when it is needed */
@@ -137,7 +135,9 @@ static inline u32 *hb_numbers__place(const struct numbers *n, u64 correlation)
 {
 	u64 at = correlation - n->base; /* beyond all of them when it is less than base */
 
-	return at < n->n_dense ? &n->dense[at] : NULL;
+	u64 i = at / NUMBERS_OF_BLOCK;
+
+	return i < n->n_blocks && n->block[i] ? &n->block[i][at % NUMBERS_OF_BLOCK] : NULL;
 }
 u32 hb_numbers__sparse(const struct numbers *n, u64 correlation);
 /* The last call (index + 1) with a number; 0: none. */
