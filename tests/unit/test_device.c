@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <math.h>
+
 #include "analysis_rig.h"
 
 #include "analysis/model/device.h"
@@ -414,6 +416,37 @@ static void odd_numbers(void **state)
 	rig_close(&r, w);
 }
 
+/* More ns than the operation itself has room for. */
+static void long_after_its_call(void **state)
+{
+	struct rig r = made("dev-long");
+	struct hb_window *w;
+	struct hb_devices *d;
+	const struct hb_device *v;
+
+	launch(&r, 0, 10, 1);
+	call(&r, 40, 50, 2);
+	op(&r, (struct at){.begin = 5000000, .end = 5000010, .correlation = 2, .name = "late"});
+	op(&r, (struct at){.begin = 5000020, .end = 5000030, .correlation = 3, .name = "early"});
+	call(&r, 5000025, 5000035, 3);
+	op(&r, (struct at){.begin = 5000040, .end = 5000050, .name = "without"});
+	w = rig_open(&r);
+	d = built(w, false);
+	v = only(d);
+	adds_up(v);
+	assert_int_equal(v->n_ops, 4);
+	assert_int_equal(hb_devices__asked(d, &v->op[0]), START);
+	assert_int_equal(v->op[0].begin - v->op[0].after, START);
+	assert_int_equal(hb_devices__asked(d, &v->op[1]), START + 40 * US);
+	assert_int_equal(hb_devices__asked(d, &v->op[2]), START + 5000025 * US);
+	assert_true(v->op[2].early);
+	assert_int_equal(hb_devices__asked(d, &v->op[3]), 0);
+	assert_int_equal(v->gap[0].cause, HB_GAP_MISSING);
+	assert_int_equal(v->gap[0].end, v->op[1].begin);
+	hb_devices__free(d);
+	rig_close(&r, w);
+}
+
 /* ---- names and copies ---- */
 
 static void kernels_are_told_apart(void **state)
@@ -644,24 +677,47 @@ static void sorts(void **state)
 	free(v);
 }
 
+static double deviation(const u64 *v, size_t n)
+{
+	long double sum = 0, square = 0, mean;
+
+	for (size_t i = 0; i < n; i++)
+		sum += (long double)v[i];
+	mean = sum / n;
+	for (size_t i = 0; i < n; i++)
+		square += ((long double)v[i] - mean) * ((long double)v[i] - mean);
+	return sqrt((double)(square / n));
+}
+
+/* Of few values and of many, near one another and not, with some that lie far off. */
+static u64 value(unsigned kind)
+{
+	return kind == 0   ? rnd(7)
+	       : kind == 1 ? rnd(1ULL << 40)
+			   : (1ULL << 50) + rnd(rnd(100) ? 900 : 1ULL << 31);
+}
+
 static void distributions_are_exact(void **state)
 {
-	enum { N = 777 };
-	u64 v[N], sorted[N];
+	enum { N = 7777 };
+	static u64 v[N], sorted[N];
+	unsigned kind = 0;
 
 	assert_int_equal(hb_dist__of(v, 0).count, 0);
 	assert_int_equal(hb_dist__median(v, 0), 0);
-	for (size_t n = 1; n <= N; n += 1 + n / 3) {
+	for (size_t n = 1; n <= N; n += 1 + n / 9) {
 		struct hb_dist d;
 
 		for (size_t i = 0; i < n; i++)
-			v[i] = n % 2 ? rnd(7) : rnd(1ULL << 40);
+			v[i] = value(kind % 3);
+		kind++;
 		memcpy(sorted, v, n * sizeof(*v));
 		qsort(sorted, n, sizeof(*sorted), cmp_u64);
 		d = hb_dist__of(v, n);
 		assert_int_equal(d.count, n);
 		assert_int_equal(d.min, sorted[0]);
 		assert_int_equal(d.max, sorted[n - 1]);
+		assert_true(fabs(d.std - deviation(v, n)) <= 1e-9 * d.std);
 		assert_int_equal(d.p50, sorted[(n * 50 + 99) / 100 - 1]);
 		assert_int_equal(d.p95, sorted[(n * 95 + 99) / 100 - 1]);
 		assert_int_equal(hb_dist__median(v, n), d.p50);
@@ -680,6 +736,7 @@ int main(void)
 	    cmocka_unit_test(a_full_queue),
 	    cmocka_unit_test(numbers_that_occur_twice),
 	    cmocka_unit_test(odd_numbers),
+	    cmocka_unit_test(long_after_its_call),
 	    cmocka_unit_test(kernels_are_told_apart),
 	    cmocka_unit_test(kernels_by_name),
 	    cmocka_unit_test(copies_by_direction),

@@ -37,6 +37,66 @@ static void every_type_comes_back(void **state)
 	hb_window__close(v);
 }
 
+/* Which of some records are of a type: each is of one. */
+static void check_types(const struct hb_records *b)
+{
+	u64 all = 0;
+
+	assert_in_range(b->n, 1, HB_RECORDS_MAX);
+	for (u32 t = 0; t < HB_TYPE_MAX; t++) {
+		assert_int_equal(hb_records__has(b, t), b->of[t] != 0);
+		assert_int_equal(all & b->of[t], 0);
+		all |= b->of[t];
+		hb_each_bit (i, b->of[t])
+			assert_int_equal(b->record[i].type, t);
+	}
+	assert_true(all == UINT64_MAX >> (64 - b->n));
+}
+
+/* In the order in which they come one by one, with equal times among them. All are sound when the last one
+ * has come. */
+static void many_at_a_time(void **state)
+{
+	const char *path = rig_path("many.hbw");
+	struct hb_window_writer *w = rig_writer(path, 5);
+	struct hb_window *v, *single;
+	struct hb_records b = {0};
+	struct hb_record r;
+	size_t n_types;
+	const struct hb_type *types = hb_schema__types(&n_types);
+	u64 n = 0, calls = 0, seed = 3;
+
+	for (u32 i = 0; i < 30000; i++) {
+		seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+		rig_put(w, (unsigned)(seed >> 40) % 5, 5000 + i / 3 * 100, types[(seed >> 50) % n_types].id,
+			i);
+	}
+	rig_finish(w, 0);
+	v = rig_open(path);
+	single = rig_open(path);
+	for (; hb_window__take(v, &b) > 0; calls++) {
+		check_types(&b);
+		for (u32 i = 0; i < b.n; i++, n++) {
+			assert_int_equal(hb_window__next(single, &r), 1);
+			assert_int_equal(rig_check(&b.record[i]), rig_check(&r));
+			assert_int_equal(b.record[i].ts, r.ts);
+			assert_int_equal(b.record[i].begin, r.begin);
+			assert_int_equal(b.record[i].task_idx, r.task_idx);
+			assert_ptr_equal(b.record[i].task, hb_window__task(v, r.task_idx));
+		}
+	}
+	assert_int_equal(hb_window__next(single, &r), 0);
+	assert_int_equal(n, 30000);
+	assert_in_range(calls, 30000 / HB_RECORDS_MAX, 600);
+	assert_int_equal(b.n, 0);
+	assert_int_equal(hb_window__take(v, &b), 0);
+	hb_window__rewind(v);
+	assert_int_equal(hb_window__take(v, &b), 1);
+	assert_in_range(rig_check(&b.record[0]), 0, 2); /* three have that time */
+	hb_window__close(single);
+	hb_window__close(v);
+}
+
 static void facts_of_the_window(void **state)
 {
 	const char *path = rig_path("info.hbw");
@@ -554,6 +614,7 @@ int main(void)
 	    cmocka_unit_test(empty_window),
 	    cmocka_unit_test(steps_in_time),
 	    cmocka_unit_test(streams_are_merged),
+	    cmocka_unit_test(many_at_a_time),
 	    cmocka_unit_test(nonsense_is_not_accepted),
 	    cmocka_unit_test(threads_put_while_another_flushes),
 	    cmocka_unit_test(strings),

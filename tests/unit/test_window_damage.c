@@ -345,6 +345,36 @@ static void longer_and_shorter_records(void **state)
 	hb_window__close(w);
 }
 
+/* Many that are shorter, with some of an unknown type before them: each is extended in a place of its own. */
+static void many_shorter_records(void **state)
+{
+	u64 shorter[200][2];
+	struct hb_records r = {0};
+	struct hb_buf b = {0};
+	struct hb_window *w;
+	u32 n = 0;
+
+	for (u32 i = 0; i < 200; i++)
+		shorter[i][0] = i, shorter[i][1] = UINT64_MAX;
+	craft_header(&b);
+	craft_data(&b, 1, 200, 2, 3, (u8 *)shorter);
+	craft_data(&b, 2, HB_TYPE_price, 2, 200, (u8 *)shorter);
+	w = open_crafted(&b);
+	while (hb_window__take(w, &r) > 0) {
+		for (u32 i = 0; i < r.n; i++, n++) {
+			const struct hb_rec_price *p = r.record[i].data;
+
+			assert_int_equal(r.record[i].type, HB_TYPE_price);
+			assert_int_equal(p->hits, n);
+			assert_true(p->price == UINT64_MAX);
+			assert_int_equal(p->probe, 0);
+			assert_int_equal(p->hook, 0);
+		}
+	}
+	assert_int_equal(n, 200);
+	hb_window__close(w);
+}
+
 /* ---- files made to deceive ---- */
 
 /* Checksums are right, but the heads in the frame name a type that the frame's own head does not. */
@@ -691,6 +721,7 @@ int main(void)
 	    cmocka_unit_test(newer_minor_is_read),
 	    cmocka_unit_test(unknown_types_are_counted),
 	    cmocka_unit_test(longer_and_shorter_records),
+	    cmocka_unit_test(many_shorter_records),
 	    cmocka_unit_test(contradictory_frame),
 	    cmocka_unit_test(malformed_tables),
 	    cmocka_unit_test(not_ours),

@@ -116,7 +116,7 @@ uint64_t hb_ivs__length(const struct hb_ivs *s)
 }
 
 /* From where the last search ended in steps that double, then halving what is left. */
-size_t hb_ivs__after(const struct hb_ivs *s, uint64_t t)
+size_t hb_ivs__seek(const struct hb_ivs *s, uint64_t t)
 {
 	size_t lo = 0, hi = s->hint < s->n ? s->hint : s->n, step = 1;
 

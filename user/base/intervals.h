@@ -52,7 +52,15 @@ uint64_t hb_ivs__length(const struct hb_ivs *s);
 /* Length of the part of [begin, end) that is in the set. */
 uint64_t hb_ivs__within(const struct hb_ivs *s, uint64_t begin, uint64_t end);
 /* Index of the first interval that ends after `t`; n when there is none. */
-size_t hb_ivs__after(const struct hb_ivs *s, uint64_t t);
+size_t hb_ivs__seek(const struct hb_ivs *s, uint64_t t); /* inside: when it is not where the last one was */
+static inline size_t hb_ivs__after(const struct hb_ivs *s, uint64_t t)
+{
+	size_t at = s->hint;
+
+	if (at < s->n && s->v[at].end > t && (!at || s->v[at - 1].end <= t))
+		return at;
+	return hb_ivs__seek(s, t);
+}
 /* Length of what both have. */
 uint64_t hb_ivs__common(const struct hb_ivs *a, const struct hb_ivs *b);
 

@@ -284,49 +284,66 @@ static inline u64 advance(struct stream *s, u64 ts)
 	return stand_before(s);
 }
 
-/* The record that a stream stands before; not those of types that are not known. */
-static inline void put(struct hb_merge *m, const struct hb_merge_tasks *t, const struct hb_file_head *h,
-		       struct hb_records *b)
+/* The record that the stream on top stands before. False: its type is not known. `fitted` is its own. */
+static inline bool put(const struct hb_merge *m, const struct hb_merge_tasks *t, struct hb_record *r,
+		       u64 *fitted)
 {
-	struct hb_payloads *p = &m->of[1]->d.of[h->type];
-	struct hb_record *r = &b->record[b->n];
+	struct stream *s = m->of[1];
+	const struct hb_file_head *h = s->next;
+	struct hb_payloads *p = &s->d.of[h->type];
+	u64 ts = m->due[1];
+	u16 task = h->task < t->n ? h->task : 0;
+	const void *data = p->size == p->wanted ? p->next : fit(fitted, p, p->next);
 
-	r->ts = m->due[1];
-	r->type = h->type;
-	r->task_idx = h->task < t->n ? h->task : 0;
-	r->task = t->task + r->task_idx;
-	r->data = p->size == p->wanted ? p->next : fit(m->fitted[b->n], p, p->next);
 	p->next += p->size;
-	if (!r->data)
-		return;
-	r->begin = begin_of(p, r->ts, r->data);
-	hb_records__add(b);
+	/* Frames of all streams are more than caches hold; this stream goes on here when it is its turn
+	 * again. */
+	__builtin_prefetch(p->next);
+	__builtin_prefetch(p->next + 64);
+	if (!data)
+		return false;
+	*r = (struct hb_record){.ts = ts,
+				.begin = begin_of(p, ts, data),
+				.task = t->task + task,
+				.type = h->type,
+				.task_idx = task,
+				.data = data};
+	return true;
 }
 
 int hb_merge__take(struct hb_merge *m, const struct hb_merge_tasks *t, struct hb_records *b)
 {
+	u64 types = 0;
+	u32 n = 0;
+
 	hb_each_bit (type, b->types)
 		b->of[type] = 0;
 	b->types = 0;
 	b->n = 0;
-	while (b->n < HB_RECORDS_MAX) {
-		struct stream *s = m->of[1];
+	while (n < HB_RECORDS_MAX) {
+		struct hb_record *r = &b->record[n];
 
-		if (!m->n_heap || s->next == s->end) {
+		if (!m->n_heap || m->of[1]->next == m->of[1]->end) {
 			/* What was given out lies in decoded frames: none makes room for another meanwhile.
 			 */
-			int got = b->n ? 0 : bring(m);
+			int got = n ? 0 : bring(m);
 
-			if (got <= 0)
-				return b->n ? 1 : got;
-			s = m->of[1];
+			if (got < 0)
+				return got;
+			if (!got)
+				break;
 		}
-		put(m, t, s->next, b);
-		m->due[1] = advance(s, m->due[1]);
+		if (put(m, t, r, m->fitted[n])) {
+			types |= 1ULL << r->type;
+			b->of[r->type] |= 1ULL << n++;
+		}
+		m->due[1] = advance(m->of[1], m->due[1]);
 		if (m->due[2] < m->due[1] || m->due[3] < m->due[1])
 			sift_down(m, 1);
 	}
-	return 1;
+	b->types = types;
+	b->n = n;
+	return n > 0;
 }
 
 u64 hb_merge__bad_frames(const struct hb_merge *m, u64 *records)

@@ -35,6 +35,10 @@ struct set {
 struct key {
 	u64 time[TIMES]; /* as the last of a set, the device idle after it */
 	u32 n_times;
+};
+
+struct cost {	/* of a key, after solve */
+	s64 ns; /* -1 not learnt */
 	s64 limit;
 	bool timed; /* it is in a set whose time is known */
 };
@@ -45,7 +49,7 @@ struct hb_costs {
 	u32 n_sets;
 	struct key *key;
 	u32 n_keys, cap_keys;
-	s64 *cost; /* by key, after solve; -1 not learnt */
+	struct cost *cost; /* by key, after solve */
 };
 
 struct hb_costs *hb_costs__new(void)
@@ -202,14 +206,15 @@ static u32 kept(u32 n_times)
  * bound only, just pieces that no other set tells of may take all of it. */
 static void spread(struct hb_costs *c, const struct set *s, u32 most)
 {
-	s64 off = (s64)s->takes, weight = (s64)s->weight;
+	s64 off = (s64)s->takes, weight = (s64)s->weight, part = 0;
+	u32 count = 0; /* of which it is the part */
 	bool more, timed = s->timed, all, fresh = false;
 
 	for (u32 i = 0; i < s->n_pieces; i++) {
-		s64 cost = c->cost[s->piece[i].key];
+		s64 ns = c->cost[s->piece[i].key].ns;
 
-		off -= cost > 0 ? cost * s->piece[i].count : 0;
-		fresh |= cost < 0;
+		off -= ns > 0 ? ns * s->piece[i].count : 0;
+		fresh |= ns < 0;
 	}
 	more = off > 0;
 	off = clamp(off, -COST_MAX, COST_MAX);
@@ -219,15 +224,17 @@ static void spread(struct hb_costs *c, const struct set *s, u32 most)
 		return;
 	all = timed || !more;
 	for (u32 i = 0; i < s->n_pieces && !all; i++)
-		if (c->key[s->piece[i].key].timed)
+		if (c->cost[s->piece[i].key].timed)
 			weight -= (s64)s->piece[i].count * s->piece[i].count;
 	for (u32 i = 0; i < s->n_pieces; i++) {
-		struct key *k = &c->key[s->piece[i].key];
-		s64 *cost = &c->cost[s->piece[i].key];
+		struct cost *x = &c->cost[s->piece[i].key];
 
-		if (all || !k->timed)
-			*cost = clamp((*cost > 0 ? *cost : 0) + off * (s64)s->piece[i].count / weight, 0,
-				      k->limit);
+		if (!all && x->timed)
+			continue;
+		if (s->piece[i].count != count) /* mostly it is that of the piece before */
+			part = off * (s64)s->piece[i].count / weight;
+		count = s->piece[i].count;
+		x->ns = clamp((x->ns > 0 ? x->ns : 0) + part, 0, x->limit);
 	}
 }
 
@@ -266,8 +273,9 @@ int hb_costs__solve(struct hb_costs *c)
 	if (!c->cost)
 		return -ENOMEM;
 	for (u32 i = 0; i < c->n_keys; i++) {
-		c->cost[i] = -1;
-		c->key[i].limit = (s64)part_of(c->key[i].time, c->key[i].n_times, 2, COST_MAX);
+		s64 limit = (s64)part_of(c->key[i].time, c->key[i].n_times, 2, COST_MAX);
+
+		c->cost[i] = (struct cost){.ns = -1, .limit = limit};
 	}
 	for (u32 i = 0; i < c->n_sets; i++) {
 		struct set *s = &c->set[i];
@@ -275,7 +283,7 @@ int hb_costs__solve(struct hb_costs *c)
 		decide(s);
 		most = kept(s->n_times) > most ? kept(s->n_times) : most;
 		for (u32 k = 0; s->timed && k < s->n_pieces; k++)
-			c->key[s->piece[k].key].timed = true;
+			c->cost[s->piece[k].key].timed = true;
 	}
 	for (u32 r = 0; r < ROUNDS; r++)
 		for (u32 i = 0; i < c->n_sets; i++)
@@ -295,5 +303,5 @@ u64 hb_costs__longest(const struct hb_costs *c)
 
 u64 hb_costs__of(const struct hb_costs *c, u32 key)
 {
-	return key >= c->n_keys || c->cost[key] < 0 ? UINT64_MAX : (u64)c->cost[key];
+	return key >= c->n_keys || c->cost[key].ns < 0 ? UINT64_MAX : (u64)c->cost[key].ns;
 }

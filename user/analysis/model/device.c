@@ -8,6 +8,11 @@
 
 #define TASKS 65536
 
+/* What struct hb_device_op has room for: more are as many. */
+#define STREAMS_MAX ((1U << 23) - 1)
+#define THREADS_MAX ((1U << 11) - 1)
+#define BYTES_MAX   ((1ULL << 41) - 1)
+
 /* In large steps once it is large: what is not filled yet is no memory yet, and what is there may have to be
  * copied. */
 static u32 more_than(u32 cap, u64 most)
@@ -150,7 +155,9 @@ static int stream_of(struct dev *v, const struct hb_rec_device *r, u32 *index)
 	slot = hb_map__slot(v->stream_of, r->stream ^ (u64)r->context << 40, &fresh);
 	if (!slot)
 		return -ENOMEM;
-	if (fresh) {
+	if (fresh && v->n_streams == STREAMS_MAX) {
+		*slot = STREAMS_MAX - 1;
+	} else if (fresh) {
 		*slot = v->n_streams;
 		s = hb_devices__push(&v->streams, &v->n_streams, &v->cap_streams, sizeof(*s));
 		if (!s)
@@ -168,23 +175,22 @@ static u64 times(u64 a, u64 b)
 	return __builtin_mul_overflow(a, b, &c) ? UINT64_MAX : c;
 }
 
-/* All at once, as it stays: `k` is of a kernel. */
-static void fill_op(struct hb_device_op *o, const struct hb_record *rec, const struct name *k, u32 stream,
-		    u32 launch)
+/* All at once. `k` is of a kernel. */
+static void fill_op(struct hb_device_op *o, const struct hb_record *rec, const struct tally *k, u32 name,
+		    u32 stream)
 {
 	const struct hb_rec_device *r = rec->data;
-	u64 threads = (u64)r->bx * r->by * r->bz;
+	u64 size = k ? times((u64)r->gx * r->gy, r->gz) : r->bytes, threads = (u64)r->bx * r->by * r->bz;
 
 	*o = (struct hb_device_op){
 	    .begin = rec->begin,
 	    .end = rec->ts,
-	    .size = k ? times((u64)r->gx * r->gy, r->gz) : r->bytes,
-	    .name = k ? k->row : r->name,
-	    .launch = launch,
+	    .size = size < BYTES_MAX ? size : BYTES_MAX,
+	    .name = name,
 	    .stream = stream,
-	    .threads = threads < 2047 ? (u32)threads : 2047,
+	    .threads = threads < THREADS_MAX ? threads : THREADS_MAX,
 	    .kind = r->kind & 3,
-	    .work = k				   ? k->pub.work & 3
+	    .work = k				   ? k->work & 3
 		    : r->kind == HB_DEVKIND_MEMCPY ? HB_WORK_MEMCPY
 						   : HB_WORK_COMPUTE,
 	    .copy = r->copy < 16 ? r->copy : HB_COPY_UNKNOWN,
@@ -208,7 +214,7 @@ static int on_operation(struct hb_devices *d, const struct hb_record *r, const s
 {
 	struct dev *v = device_of(d, r, x->device);
 	struct hb_device_op *o = v ? new_op(d, v) : NULL;
-	struct name *k = NULL;
+	struct tally *k = NULL;
 	u32 stream, launch;
 
 	if (!o || stream_of(v, x, &stream))
@@ -220,7 +226,8 @@ static int on_operation(struct hb_devices *d, const struct hb_record *r, const s
 		k->n++;
 	}
 	launch = hb_numbers__find(d, v->numbers, x->correlation, r->begin);
-	fill_op(o, r, k, stream, launch);
+	fill_op(o, r, k, k ? (u32)(k - d->tally) : x->name, stream);
+	set_launch(d, o, launch);
 	v->unsorted |= r->begin < v->last_begin;
 	v->last_begin = r->begin;
 	return launch || !x->correlation ? 0 : wait_for_call(v, x->correlation);
@@ -272,7 +279,7 @@ static void leave_out(struct hb_devices *d, struct dev *v)
 		if (v->ops[i].launch)
 			v->ops[kept++] = v->ops[i];
 		else if (v->ops[i].kind == HB_DEVKIND_KERNEL)
-			((struct name *)d->names.row[v->ops[i].name])->n--;
+			d->tally[v->ops[i].name].n--;
 	}
 	d->counts.left_out += v->n_ops - kept;
 	v->n_ops = kept;
@@ -333,23 +340,36 @@ static int join(struct hb_devices *d)
 	return rc;
 }
 
+/* Of one process. They are in the order of those. */
+static bool several_devices(const struct hb_devices *d)
+{
+	for (u32 i = 1; i < d->devs.n; i++)
+		if (((struct dev *)d->devs.row[i - 1])->pub.pid == ((struct dev *)d->devs.row[i])->pub.pid)
+			return true;
+	return false;
+}
+
 /* What all devices need before the time of one can be looked at: a call may have launched on several. */
 static int link_all(struct hb_devices *d)
 {
 	size_t kernels = 0, pairs = 2 * (size_t)d->largest;
 
-	for (u32 i = 0; i < d->names.n; i++)
-		kernels += ((struct name *)d->names.row[i])->n;
+	for (u32 i = 0; i < d->n_tally; i++)
+		kernels += d->tally[i].n;
 	d->values = malloc(((kernels > pairs ? kernels : pairs) + 1) * sizeof(*d->values));
-	d->first = calloc((size_t)d->n_launches + 1, sizeof(*d->first));
-	if (!d->values || !d->first)
+	/* Not calloc(): pages that are read before they are written cost twice. */
+	d->first = malloc(((size_t)d->n_launches + 1) * sizeof(*d->first));
+	d->first_on = several_devices(d) ? malloc(((size_t)d->n_launches + 1) * sizeof(*d->first_on)) : NULL;
+	if (!d->values || !d->first || (several_devices(d) && !d->first_on))
 		return -ENOMEM;
+	memset(d->first, 0, d->n_launches * sizeof(*d->first));
 	hb_devices__begin_names(d);
 	for (u32 i = 0; i < d->devs.n; i++)
 		hb_devices__link(d, d->devs.row[i]);
 	hb_devices__end_names(d);
 	free(d->first);
-	d->first = NULL;
+	free(d->first_on);
+	d->first = d->first_on = NULL;
 	return 0;
 }
 
@@ -431,8 +451,10 @@ void hb_devices__free(struct hb_devices *d)
 	free(d->task);
 	free(d->probe_is);
 	free(d->by_id);
+	free(d->tally);
 	free(d->same);
 	free(d->first);
+	free(d->first_on);
 	free(d->order);
 	free(d->values);
 	free(d->launch);
@@ -483,6 +505,11 @@ const struct hb_launch *hb_devices__launches(const struct hb_devices *d, u32 *n)
 const struct hb_launch *hb_devices__launch_of(const struct hb_devices *d, const struct hb_device_op *o)
 {
 	return launch_of(d, o);
+}
+
+u64 hb_devices__asked(const struct hb_devices *d, const struct hb_device_op *o)
+{
+	return o->launch ? asked(d, o) : 0;
 }
 
 void hb_devices__fetch(const struct hb_devices *d, const struct hb_device_op *o)

@@ -39,24 +39,24 @@ enum hb_work hb_work__of_kernel(const char *name);
 /* Length of a kernel's name without its template arguments and parameters. */
 size_t hb_kernel__own_name(const char *name);
 
-struct hb_device_op {
+struct hb_device_op { /* 40 bytes: there are millions, and many walks over them */
 	u64 begin, end;
-	u64 asked;	  /* begin of its call; 0: none seen */
-	u64 size;	  /* copy, memset: bytes; kernel: blocks of its grid, 0 not known */
-	u32 name;	  /* string */
-	u32 launch;	  /* index of hb_devices__launches() + 1; 0: none seen */
-	u32 stream;	  /* index of the device's streams */
-	u32 threads : 11; /* of a kernel's block; 0 not known */
-	u32 kind : 2;	  /* enum hb_devkind: kernel, memcpy, memset */
-	u32 work : 2;	  /* enum hb_work */
-	u32 copy : 4;	  /* enum hb_copy */
-	u32 src : 4;	  /* enum hb_memkind; of a memset the memory that is set */
-	u32 dst : 4;
-	u32 first : 1;	/* of those that its call started the first to begin */
-	u32 shared : 1; /* its call started others too */
-	u32 graph : 1;	/* its call is one of the class for graphs */
-	u32 early : 1;	/* it began before its call */
-	u32 empty : 1;	/* nothing was launched and not begun on its device when its call began */
+	u64 size : 41;	  /* copy, memset: bytes; kernel: blocks of its grid, 0 not known */
+	u64 threads : 11; /* of a kernel's block; 0 not known */
+	u64 copy : 4;	  /* enum hb_copy */
+	u64 src : 4;	  /* enum hb_memkind; of a memset the memory that is set */
+	u64 dst : 4;
+	u32 after;  /* ns after the begin of its call; UINT32_MAX: more, or before: ask hb_devices__asked() */
+	u32 name;   /* string */
+	u32 launch; /* index of hb_devices__launches() + 1; 0: none seen */
+	u32 stream : 23; /* index of the device's streams */
+	u32 kind : 2;	 /* enum hb_devkind: kernel, memcpy, memset */
+	u32 work : 2;	 /* enum hb_work */
+	u32 first : 1;	 /* of those that its call started the first to begin */
+	u32 shared : 1;	 /* its call started others too */
+	u32 graph : 1;	 /* its call is one of the class for graphs */
+	u32 early : 1;	 /* it began before its call */
+	u32 empty : 1;	 /* nothing was launched and not begun on its device when its call began */
 };
 
 struct hb_launch {	/* an accelerator call with a correlation number */
@@ -206,6 +206,8 @@ const struct hb_device *hb_devices__at(const struct hb_devices *d, u32 i); /* NU
 const struct hb_launch *hb_devices__launches(const struct hb_devices *d, u32 *n);
 const struct hb_launch *hb_devices__launch_of(const struct hb_devices *d,
 					      const struct hb_device_op *o); /* or NULL */
+/* When its call began; 0: none seen. */
+u64 hb_devices__asked(const struct hb_devices *d, const struct hb_device_op *o);
 /* Has the call of an operation that will be asked for so many operations later fetched from memory. */
 enum { HB_FETCH_AHEAD = 24 };
 void hb_devices__fetch(const struct hb_devices *d, const struct hb_device_op *o);

@@ -9,28 +9,43 @@
 
 /* Calls with one number that are looked at to find an operation's own: more than that is no number. */
 #define SAME_MAX 64
-/* A profiler counts calls, so numbers are dense and an array finds them at once. It has so many places for
+/* A profiler counts calls, so numbers are dense and arrays find them at once. They have so many places for
  * each call at most, and some before the first call that is seen, for calls of other threads that end later.
  */
 #define PLACES	 8
 #define AT_FIRST 4096
 
+/* Zeroed when it is needed: then it is near. */
+static u32 *new_block(struct numbers *n, u64 i)
+{
+	u64 more = n->n_blocks * 2 > i + 16 ? n->n_blocks * 2 : i + 16;
+	u32 **p;
+
+	if (i >= n->n_blocks) {
+		p = realloc(n->block, more * sizeof(*p));
+		if (!p)
+			return NULL;
+		memset(p + n->n_blocks, 0, (more - n->n_blocks) * sizeof(*p));
+		n->block = p;
+		n->n_blocks = more;
+	}
+	n->block[i] = malloc(NUMBERS_OF_BLOCK * sizeof(**n->block));
+	if (n->block[i])
+		memset(n->block[i], 0, NUMBERS_OF_BLOCK * sizeof(**n->block));
+	return n->block[i];
+}
+
 /* A number without a place gets one where that is not too far off. */
 static u32 *new_place(struct numbers *n, u64 correlation)
 {
-	u64 at = correlation - n->base, more;
-	u32 *p;
+	u64 at = correlation - n->base;
+	u32 *block;
 
 	if (correlation < n->base || at >= (u64)n->calls * PLACES + 2 * AT_FIRST)
 		return NULL;
-	more = n->n_dense * 2 > at + AT_FIRST ? n->n_dense * 2 : at + AT_FIRST;
-	p = realloc(n->dense, more * sizeof(*p));
-	if (!p)
-		return NULL; /* the map takes it, or says that there is no memory */
-	memset(p + n->n_dense, 0, (more - n->n_dense) * sizeof(*p));
-	n->dense = p;
-	n->n_dense = more;
-	return &n->dense[at];
+	block = new_block(n, at / NUMBERS_OF_BLOCK);
+	/* Without memory the map takes it, or says that there is none. */
+	return block ? &block[at % NUMBERS_OF_BLOCK] : NULL;
 }
 
 u32 hb_numbers__sparse(const struct numbers *n, u64 correlation)
@@ -87,7 +102,9 @@ void hb_numbers__drop(void *row)
 {
 	struct numbers *n = row;
 
-	free(n->dense);
+	for (u64 i = 0; i < n->n_blocks; i++)
+		free(n->block[i]);
+	free(n->block);
 	hb_map__free(n->sparse);
 }
 
@@ -118,14 +135,14 @@ void hb_devices__join(struct hb_devices *d, struct dev *v)
 	for (u32 i = 0; i < v->n_pending; i++) {
 		struct hb_device_op *o = &v->ops[v->pending[i].op];
 
-		o->launch = hb_numbers__find(d, v->numbers, v->pending[i].correlation, o->begin);
+		set_launch(d, o, hb_numbers__find(d, v->numbers, v->pending[i].correlation, o->begin));
 	}
 	for (u32 i = 0; d->repeats && i < v->n_ops; i++) {
 		struct hb_device_op *o = &v->ops[i];
 		const struct hb_launch *l = launch_of(d, o);
 
 		if (l && l->repeated)
-			o->launch = hb_numbers__find(d, v->numbers, l->correlation, o->begin);
+			set_launch(d, o, hb_numbers__find(d, v->numbers, l->correlation, o->begin));
 	}
 }
 
@@ -169,28 +186,30 @@ int hb_devices__sort(struct hb_devices *d, struct dev *v)
 /* Is it the first that its call launched? Another one may have been on another device. */
 static void mark_first(struct hb_devices *d, struct dev *v, u32 i)
 {
-	struct place *p = &d->first[v->ops[i].launch - 1];
 	struct hb_device_op *o = &v->ops[i], *other;
+	u32 l = o->launch - 1, *on = d->first_on;
 
-	if (p->op) {
-		other = &((struct dev *)d->devs.row[p->device])->ops[p->op - 1];
+	if (d->first[l]) {
+		other = &(on ? (struct dev *)d->devs.row[on[l]] : v)->ops[d->first[l] - 1];
 		other->shared = o->shared = true;
 		if (other->begin <= o->begin)
 			return;
 		other->first = false;
 	}
-	*p = (struct place){.device = v->pub.index, .op = i + 1};
+	d->first[l] = i + 1;
+	if (on)
+		on[l] = v->pub.index;
 	o->first = true;
 }
 
 static void link_kernel(struct hb_devices *d, struct dev *v, struct hb_device_op *o)
 {
-	struct name *k = d->names.row[o->name];
+	struct tally *t = &d->tally[o->name];
 	u64 dur = o->end - o->begin;
 
-	k->dur[k->pub.dur.count++] = dur;
-	k->pub.blocks = o->size > k->pub.blocks ? o->size : k->pub.blocks;
-	o->name = k->pub.name; /* was the row */
+	*t->next++ = dur;
+	t->blocks = o->size > t->blocks ? o->size : t->blocks;
+	o->name = t->name;
 	v->pub.kernels_10us += dur < 10000;
 }
 
@@ -202,29 +221,23 @@ void hb_devices__link(struct hb_devices *d, struct dev *v)
 	v->launched_in_order = true;
 	for (u32 i = 0; i < v->n_ops; i++) {
 		struct hb_device_op *o = &v->ops[i];
-		const struct hb_launch *l = launch_of(d, o);
-
-		expect_launch(d, v, i);
 		of_kind[o->kind]++;
 		of_work[o->work]++;
 		v->streams[o->stream].ops++;
 		if (o->kind == HB_DEVKIND_KERNEL)
 			link_kernel(d, v, o);
-		if (!l) {
+		if (!o->launch) {
 			v->first_unlinked = i < v->first_unlinked ? i : v->first_unlinked;
 			continue;
 		}
 		v->pub.linked++;
-		o->graph = l->graph;
-		o->asked = l->begin;
-		o->early = o->begin < l->begin;
 		mark_first(d, v, i);
 		if (o->early) {
 			v->pub.early++;
 			continue;
 		}
-		v->launched_in_order &= o->asked >= last;
-		last = o->asked;
+		v->launched_in_order &= asked(d, o) >= last;
+		last = asked(d, o);
 	}
 	v->pub.kernels = of_kind[HB_DEVKIND_KERNEL];
 	v->pub.memcpys = of_kind[HB_DEVKIND_MEMCPY];

@@ -61,40 +61,44 @@ enum hb_work hb_work__of_kernel(const char *name)
 
 /* ---- kernels ---- */
 
-static struct name *name_of(struct hb_devices *d, u32 name)
+static struct tally *tally_of(struct hb_devices *d, u32 name)
 {
 	bool fresh;
 	struct name *k = hb_rows__get(&d->names, name, &fresh);
+	struct tally *t;
 
-	if (k && fresh) {
-		k->pub.name = name;
-		k->pub.work = (u8)hb_work__of_kernel(hb_window__string(d->w, name));
-		k->row = d->names.n - 1;
-	}
-	return k;
+	if (!k || !fresh)
+		return k ? &d->tally[k->tally] : NULL;
+	t = hb_devices__push(&d->tally, &d->n_tally, &d->cap_tally, sizeof(*t));
+	if (!t)
+		return NULL;
+	k->pub.name = name;
+	k->pub.work = (u8)hb_work__of_kernel(hb_window__string(d->w, name));
+	k->tally = d->n_tally - 1;
+	*t = (struct tally){.name = name, .work = k->pub.work};
+	return t;
 }
 
 /* Ids are dense: an array answers. A damaged record may name any id; those beyond this are looked up. */
 #define ID_MAX (1u << 20)
 
-struct name *hb_devices__new_name(struct hb_devices *d, u32 name)
+struct tally *hb_devices__new_name(struct hb_devices *d, u32 name)
 {
-	struct name **p, *k;
-	u32 n = name + name / 2 + 64;
+	u32 *p, n = name + name / 2 + 64;
+	struct tally *t = tally_of(d, name);
 
-	k = name_of(d, name);
-	if (!k || name >= ID_MAX)
-		return k;
+	if (!t || name >= ID_MAX)
+		return t;
 	if (name >= d->n_by_id) {
-		p = realloc(d->by_id, n * sizeof(struct name *));
+		p = realloc(d->by_id, n * sizeof(*p));
 		if (!p)
 			return NULL;
-		memset(p + d->n_by_id, 0, (n - d->n_by_id) * sizeof(struct name *));
+		memset(p + d->n_by_id, 0, (n - d->n_by_id) * sizeof(*p));
 		d->by_id = p;
 		d->n_by_id = n;
 	}
-	d->by_id[name] = k;
-	return k;
+	d->by_id[name] = (u32)(t - d->tally) + 1;
+	return t;
 }
 
 static int cmp_kernels(const void *a, const void *b)
@@ -112,22 +116,21 @@ void hb_devices__begin_names(struct hb_devices *d)
 {
 	u64 *next = d->values;
 
-	for (u32 i = 0; i < d->names.n; i++) {
-		struct name *k = d->names.row[i];
-
-		k->dur = next;
-		next += k->n;
+	for (u32 i = 0; i < d->n_tally; i++) {
+		d->tally[i].next = next;
+		next += d->tally[i].n;
 	}
 }
 
 void hb_devices__end_names(struct hb_devices *d)
 {
-	for (u32 i = 0; i < d->names.n; i++) {
-		struct name *k = d->names.row[i];
+	for (u32 i = 0; i < d->n_tally; i++) {
+		const struct tally *t = &d->tally[i];
+		struct hb_kernel *k = d->names.row[i];
 
-		k->pub.dur = hb_dist__of(k->dur, k->n);
-		k->dur = NULL;
-		d->n_names += k->n > 0; /* the others lost all their operations: they come last */
+		k->blocks = t->blocks;
+		k->dur = hb_dist__of(t->next - t->n, t->n);
+		d->n_names += t->n > 0; /* the others lost all their operations: they come last */
 	}
 	hb_rows__sort(&d->names, cmp_kernels);
 }

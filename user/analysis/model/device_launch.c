@@ -24,7 +24,7 @@ static int order(struct queue *q)
 		return -ENOMEM;
 	for (u32 i = 0; i < q->v->n_ops; i++)
 		if (was_queued(&q->v->ops[i]))
-			by[n++] = (struct hb_order){.key = q->v->ops[i].asked, .item = i};
+			by[n++] = (struct hb_order){.key = asked(q->d, &q->v->ops[i]), .item = i};
 	q->by = by;
 	q->n = n;
 	return hb_order__sort(by, n);
@@ -39,6 +39,7 @@ static void find_next(struct queue *q)
 		if (was_queued(o))
 			q->launched = o;
 	}
+	q->asked = q->launched ? asked(q->d, q->launched) : 0;
 }
 
 int hb_queue__init(struct queue *q, struct hb_devices *d, struct dev *v)
@@ -71,7 +72,7 @@ static void enter(struct queue *q, struct hb_device_op *o)
 	}
 	o->empty = q->empty;
 	if (++k->n == FULL)
-		k->since = o->asked;
+		k->since = q->asked;
 	k->most = k->n > k->most ? k->n : k->most;
 	q->length[q->n_lengths - 1] = ++q->total;
 }
@@ -105,7 +106,7 @@ void hb_queue__begin(struct queue *q, u32 i)
 {
 	const struct hb_device_op *o = &q->v->ops[i];
 
-	for (; q->launched && q->launched->asked <= o->begin; find_next(q))
+	for (; q->launched && q->asked <= o->begin; find_next(q))
 		enter(q, q->launched);
 	if (was_queued(o))
 		leave(q, o);

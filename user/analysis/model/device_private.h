@@ -9,12 +9,14 @@
 #include "analysis/model/order.h"
 #include "analysis/model/rows.h"
 
+enum { NUMBERS_OF_BLOCK = 4096 };
+
 struct numbers { /* correlation numbers of one process: the last call with each, as index + 1 */
 	u32 calls;
-	u64 base; /* dense[0] is of this number */
-	u32 *dense;
-	u64 n_dense;
-	struct hb_map *sparse; /* those that `dense` has no place for */
+	u64 base;    /* the first place is of this number */
+	u32 **block; /* places; NULL: none yet */
+	u64 n_blocks;
+	struct hb_map *sparse; /* those that have no place */
 };
 
 struct pending { /* an operation that came before its call did */
@@ -22,16 +24,17 @@ struct pending { /* an operation that came before its call did */
 	u32 op;
 };
 
-struct name { /* pub first: tables of pointers are handed out as they are */
-	struct hb_kernel pub;
-	u32 row;
+struct tally {	   /* of a kernel's name: what each of its operations comes by, near one another */
+	u64 *next; /* where the duration of its next one goes; its own part of one array */
+	u64 blocks;
 	u32 n;	  /* operations */
-	u64 *dur; /* where their durations go; its own part of one array */
+	u32 name; /* string */
+	u8 work;
 };
 
-struct place { /* of an operation */
-	u32 device;
-	u32 op; /* index + 1; 0: none */
+struct name { /* pub first: tables of pointers are handed out as they are */
+	struct hb_kernel pub;
+	u32 tally;
 };
 
 struct task { /* a thread's calls are of one process, and its device records mostly of one device */
@@ -42,7 +45,7 @@ struct task { /* a thread's calls are of one process, and its device records mos
 struct dev { /* pub first, as above */
 	struct hb_device pub;
 	struct numbers *numbers;  /* of its process */
-	struct hb_device_op *ops; /* until finish `name` of a kernel is a row of names */
+	struct hb_device_op *ops; /* until finish `name` of a kernel is a place in tally */
 	u32 n_ops, cap_ops;
 	u64 last_begin;		/* of the operation that came last */
 	bool unsorted;		/* they did not come by begin */
@@ -74,7 +77,9 @@ struct hb_devices {
 	struct task *task;     /* by index of the window's tasks: what its last records were of */
 	struct hb_rows names;  /* struct name, by string id */
 	u32 n_names;	       /* after finish: the first ones, that have operations */
-	struct name **by_id;   /* the same by string id, below n_by_id: those that were asked for */
+	struct tally *tally;   /* by row of names, until those are sorted */
+	u32 n_tally, cap_tally;
+	u32 *by_id; /* place in it + 1, by string id below n_by_id: those that were asked for */
 	u32 n_by_id;
 	bool repeats; /* a number occurs twice */
 	u32 *same;    /* by launch, once there are such: the one before it with its number, index + 1 */
@@ -82,7 +87,8 @@ struct hb_devices {
 	u8 *probe_is; /* by probe: whether this call gives the device work, launches a graph */
 	u32 n_probes;
 	/* During finish: */
-	struct place *first;	/* by launch: its first operation to begin */
+	u32 *first;		/* by launch: its first operation to begin, index + 1; 0: none */
+	u32 *first_on;		/* the device of that; NULL: no process has more than one */
 	u32 largest;		/* operations of the largest device */
 	u64 *values;		/* room for each kernel, and for two of each operation of that device */
 	struct hb_order *order; /* room for each operation of that device, when it is needed */
@@ -91,6 +97,25 @@ struct hb_devices {
 static inline struct hb_launch *launch_of(const struct hb_devices *d, const struct hb_device_op *o)
 {
 	return o->launch ? &d->launch[o->launch - 1] : NULL;
+}
+
+/* Of an operation with a launch: when that began. */
+static inline u64 asked(const struct hb_devices *d, const struct hb_device_op *o)
+{
+	return o->after < UINT32_MAX ? o->begin - o->after : launch_of(d, o)->begin;
+}
+
+/* Gives an operation its launch (index + 1), and says of it what that tells. */
+static inline void set_launch(const struct hb_devices *d, struct hb_device_op *o, u32 launch)
+{
+	static const struct hb_launch none;
+	const struct hb_launch *l = launch ? &d->launch[launch - 1] : &none;
+	u64 after = o->begin - l->begin;
+
+	o->launch = launch;
+	o->graph = l->graph;
+	o->early = o->begin < l->begin;
+	o->after = !o->early && after < UINT32_MAX ? (u32)after : UINT32_MAX;
 }
 
 /* Launches lie in the order in which calls ended. Where operations are gone through in theirs, those that are
@@ -110,7 +135,9 @@ static inline u32 *hb_numbers__place(const struct numbers *n, u64 correlation)
 {
 	u64 at = correlation - n->base; /* beyond all of them when it is less than base */
 
-	return at < n->n_dense ? &n->dense[at] : NULL;
+	u64 i = at / NUMBERS_OF_BLOCK;
+
+	return i < n->n_blocks && n->block[i] ? &n->block[i][at % NUMBERS_OF_BLOCK] : NULL;
 }
 u32 hb_numbers__sparse(const struct numbers *n, u64 correlation);
 /* The last call (index + 1) with a number; 0: none. */
@@ -153,6 +180,7 @@ struct queue {
 	const struct hb_order *by; /* operations by the begin of their call; NULL: they are in this order */
 	u32 n, next;
 	struct hb_device_op *launched; /* the next one that will be; NULL: none */
+	u64 asked;		       /* when */
 	u32 number;		       /* launch of the last one that was */
 	bool empty;		       /* there was nothing in the queue when it was */
 	u32 total;		       /* launched and not begun */
@@ -175,11 +203,12 @@ int hb_copying__add(struct copying *c, const struct hb_devices *d, const struct 
 int hb_copying__finish(struct copying *c);
 void hb_copying__free(struct copying *c);
 
-/* The row of a kernel's name, created when new. */
-struct name *hb_devices__new_name(struct hb_devices *d, u32 name);
-static inline struct name *hb_devices__name(struct hb_devices *d, u32 name)
+/* Of a kernel's name, made when new; NULL: out of memory. It moves when another one is made. */
+struct tally *hb_devices__new_name(struct hb_devices *d, u32 name);
+static inline struct tally *hb_devices__name(struct hb_devices *d, u32 name)
 {
-	return name < d->n_by_id && d->by_id[name] ? d->by_id[name] : hb_devices__new_name(d, name);
+	return name < d->n_by_id && d->by_id[name] ? &d->tally[d->by_id[name] - 1]
+						   : hb_devices__new_name(d, name);
 }
 /* Kernels by name, over all devices: gives each name its part of d->values, and, when all durations are
  * there, says what they are like. */

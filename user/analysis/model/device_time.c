@@ -54,15 +54,20 @@ static bool missing(const struct hb_gap *g, const struct hb_device_op *o, const 
 	       l->begin - g->begin <= g->end - l->begin;
 }
 
-static enum hb_gap_cause cause_of(const struct hb_devices *d, const struct dev *v, const struct hb_gap *g)
+/* And how much of it is the host's. */
+static enum hb_gap_cause cause_of(const struct hb_devices *d, const struct dev *v, struct hb_gap *g)
 {
 	const struct hb_device_op *o = &v->ops[g->next];
+	u64 t = o->launch ? asked(d, o) : 0;
 
 	if (!o->launch || g->begin < v->pub.known)
 		return HB_GAP_UNKNOWN;
-	if (o->asked <= g->begin)
+	if (t <= g->begin)
 		return HB_GAP_DEP;
-	return g->size == HB_GAP_MACRO && missing(g, o, launch_of(d, o)) ? HB_GAP_MISSING : HB_GAP_HOST;
+	if (g->size == HB_GAP_MACRO && missing(g, o, launch_of(d, o)))
+		return HB_GAP_MISSING;
+	g->host_end = t < g->end ? t : g->end;
+	return HB_GAP_HOST;
 }
 
 static int keep(struct dev *v, const struct hb_gap *g)
@@ -92,7 +97,6 @@ static int add_gap(const struct hb_devices *d, struct dev *v, u64 begin, u32 nex
 	s->ns += ns;
 	switch (g.cause) {
 	case HB_GAP_HOST:
-		g.host_end = v->ops[next].asked < g.end ? v->ops[next].asked : g.end;
 		s->host_ns += g.host_end - g.begin;
 		s->tail_ns += g.end - g.host_end;
 		break;

@@ -42,6 +42,8 @@ const struct hb_walk_op *hb_walk_ops__of(struct hb_walk_ops *w, u32 pid, u64 t, 
 /* The call that launched it, and who made that; NULL, HB_NONE: not known. */
 const struct hb_launch *hb_walk_ops__launch(const struct hb_walk_ops *w, const struct hb_walk_op *x,
 					    u32 *thread);
+/* When that call began; 0: not known. */
+u64 hb_walk_ops__asked(const struct hb_walk_ops *w, const struct hb_walk_op *x);
 /* The piece of the rank that came last to a collective which *pid's piece is of and waited in: its place in
  * the work of its process, whose pid is then in *pid. NULL: it is none, did not wait, or the clocks of the
  * two differ. */

@@ -27,9 +27,20 @@ struct use {
 	bool elements; /* `bytes` of its records counts elements of a data type */
 };
 
+struct slept {	      /* sleeps of a thread that are alike, and the rows they are counted in */
+	u64 who, how; /* what is alike; how: not 0 when set */
+	struct hb_reason_stat *reason;
+	struct hb_sleep_stat *sleep; /* NULL: not in a system call */
+	struct hb_waker_stat *waker; /* NULL: nobody had to wake it */
+	struct hb_edge_stat *edge;   /* NULL: not between traced processes */
+	struct hb_lock_stat *lock;   /* the last one; NULL: no lock */
+};
+#define SLEPT 4 /* kinds of sleeps that are remembered of a thread */
+
 struct thread {
 	struct hb_thread_stat pub; /* first: tables of pointers are handed out as they are */
 	struct use **page;	   /* by probe id; allocated when the thread makes its first call */
+	struct slept slept[SLEPT];
 };
 
 struct func {

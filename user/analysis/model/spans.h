@@ -24,6 +24,9 @@ static inline u32 hb_spans__from(const void *item, size_t size, u32 n, u32 hint,
 			lo += step;
 		hi = lo + step <= n ? lo + step - 1 : n;
 	} else {
+		for (lo = 0; lo < 2; lo++, hi--) /* mostly it is no further */
+			if (!hi || hb_spans__at(item, size, hi - 1)->begin < t)
+				return hi;
 		for (; step <= hi && hb_spans__at(item, size, hi - step)->begin >= t; step *= 2)
 			hi -= step;
 		lo = step <= hi ? hi - step + 1 : 0;

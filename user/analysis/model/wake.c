@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "analysis/model/decode.h"
+#include "analysis/model/spans.h"
 #include "base/map.h"
 #include "base/radix.h"
 
@@ -18,12 +19,22 @@ struct woke { /* a thread ended a sleep of another */
 	u32 thread, sleep;
 };
 
+struct doubt { /* between two sleeps alike: a false wake-up, unless the thread did something then */
+	struct hb_span at;
+	u32 sleep; /* the first of them */
+	bool did;  /* it woke somebody */
+};
+
 struct thread {
 	struct hb_edge *edge;
 	u32 n;
-	struct woke *woke; /* while building: whom it woke, by time */
+	bool messages, sockets; /* it ever sleeps on such */
+	/* While building: */
+	struct woke *woke; /* whom it woke, by time; of those that sleep on messages */
 	u32 n_woke;
-	bool messages; /* it ever sleeps on such */
+	struct doubt *doubt; /* by time, none overlaps another */
+	u32 n_doubts, cap_doubts;
+	u32 at; /* where the last search among them ended */
 };
 
 enum { WAKERS = 1024 };
@@ -230,27 +241,86 @@ static int note_socket(struct hb_wake *wk, u64 key, u32 thread)
 	return key && !at ? -1 : 0;
 }
 
+/* The same as far as it is the same place, whatever else the calls were given. */
+static bool on_the_same(const struct hb_timeline *tl, const struct hb_tl_sleep *a,
+			const struct hb_tl_sleep *b)
+{
+	const struct hb_tl_place *x, *y;
+
+	if (a->chankind != b->chankind || a->place == b->place)
+		return a->chankind == b->chankind;
+	x = hb_timeline__place(tl, a);
+	y = hb_timeline__place(tl, b);
+	return x->chan == y->chan && x->a0 == y->a0;
+}
+
+static bool called_in(const struct hb_wake *wk, u32 thread, u64 begin, u64 end)
+{
+	u32 n, i = hb_timeline__from(wk->tl, thread, HB_TL_CALL, begin);
+	const struct hb_tl_call *c = hb_timeline__calls(wk->tl, thread, &n);
+
+	return i < n && c[i].at.begin < end;
+}
+
+/* Woken, the condition false, asleep again: in the same call on the same thing, nothing called; if nobody was
+ * woken. */
+static bool may_be_false(const struct hb_wake *wk, u32 thread, const struct hb_tl_sleep *a,
+			 const struct hb_tl_sleep *b)
+{
+	u64 from = a->at.end, to = b->at.begin;
+
+	return to >= from && to - from <= FALSE_GAP_NS && a->sysno == b->sysno && a->sysno != HB_SYSNO_NONE &&
+	       a->chankind != HB_CHAN_TIMER && a->state != HB_TSTATE_RUNNING &&
+	       b->state != HB_TSTATE_RUNNING && on_the_same(wk->tl, a, b) && !called_in(wk, thread, from, to);
+}
+
+static int add_doubt(struct thread *t, u32 sleep, u64 from, u64 to)
+{
+	if (t->n_doubts == t->cap_doubts) {
+		u32 cap = t->cap_doubts ? 2 * t->cap_doubts : 64;
+		struct doubt *p = reallocarray(t->doubt, cap, sizeof(*p));
+
+		if (!p)
+			return -1;
+		t->doubt = p;
+		t->cap_doubts = cap;
+	}
+	t->doubt[t->n_doubts++] = (struct doubt){.at = {.begin = from, .end = to}, .sleep = sleep};
+	return 0;
+}
+
 /* Who sleeps on a socket has that end of it; who woke a sleeper by a send has the other. */
+static int note_ends(struct hb_wake *wk, u32 thread, const struct hb_tl_sleep *s, const struct hb_edge *e)
+{
+	int err = note_socket(wk, end_key(wk->tl, s, false), thread);
+
+	wk->thread[thread].sockets = true;
+	if (!err && e->by == HB_WAKE_THREAD && e->thread != HB_NONE)
+		err = note_socket(wk, end_key(wk->tl, s, true), e->thread);
+	return err;
+}
+
 static int type_all(struct hb_wake *wk, u32 thread)
 {
 	struct thread *t = &wk->thread[thread];
 	const struct hb_tl_sleep *s = hb_timeline__sleeps(wk->tl, thread, &t->n);
 	int err = 0;
 
-	t->edge = calloc(t->n + 1, sizeof(*t->edge));
+	t->edge = malloc((t->n + 1ULL) * sizeof(*t->edge));
 	if (!t->edge)
 		return -1;
 	for (u32 i = 0; i < t->n && !err; i++) {
-		struct hb_edge *e = &t->edge[i];
+		struct hb_edge e = {.thread = HB_NONE, .last = i};
 
-		e->thread = HB_NONE;
-		e->last = i;
-		type_edge(wk, thread, &s[i], e);
+		type_edge(wk, thread, &s[i], &e);
+		t->edge[i] = e;
 		t->messages |= is_message(&s[i]);
+		if (e.thread != HB_NONE)
+			wk->thread[e.thread].n_woke++;
 		if (is_socket(&s[i]))
-			err = note_socket(wk, end_key(wk->tl, &s[i], false), thread);
-		if (!err && is_socket(&s[i]) && e->by == HB_WAKE_THREAD && e->thread != HB_NONE)
-			err = note_socket(wk, end_key(wk->tl, &s[i], true), e->thread);
+			err = note_ends(wk, thread, &s[i], &e);
+		if (!err && i && may_be_false(wk, thread, &s[i - 1], &s[i]))
+			err = add_doubt(t, i - 1, s[i - 1].at.end, s[i].at.begin);
 	}
 	return err;
 }
@@ -260,11 +330,19 @@ static void guess_all(struct hb_wake *wk, u32 thread)
 	struct thread *t = &wk->thread[thread];
 	const struct hb_tl_sleep *s = hb_timeline__sleeps(wk->tl, thread, &t->n);
 
-	for (u32 i = 0; i < t->n; i++) {
+	for (u32 i = 0; i < t->n && t->sockets; i++) {
 		guess_sender(wk, thread, &s[i], &t->edge[i]);
-		if (t->edge[i].thread != HB_NONE)
+		if (t->edge[i].guessed)
 			wk->thread[t->edge[i].thread].n_woke++;
 	}
+}
+
+/* The thread woke somebody: in a moment that is in doubt? */
+static void settle(struct thread *t, u64 woken)
+{
+	t->at = hb_spans__from(t->doubt, sizeof(*t->doubt), t->n_doubts, t->at, woken + 1);
+	if (t->at && t->doubt[t->at - 1].at.end > woken)
+		t->doubt[t->at - 1].did = true;
 }
 
 static void note_woken(struct hb_wake *wk, u32 thread)
@@ -276,7 +354,9 @@ static void note_woken(struct hb_wake *wk, u32 thread)
 	for (u32 i = 0; i < n; i++) {
 		struct thread *by = e[i].thread == HB_NONE ? NULL : &wk->thread[e[i].thread];
 
-		if (by)
+		if (by && by->n_doubts)
+			settle(by, hb_sleep__woken(&s[i]));
+		if (by && by->messages)
 			by->woke[by->n_woke++] =
 			    (struct woke){.at = hb_sleep__woken(&s[i]), .thread = thread, .sleep = i};
 	}
@@ -290,10 +370,12 @@ static int collect_woken(struct hb_wake *wk)
 	int err = 0;
 
 	for (u32 i = 0; i < wk->n; i++) {
-		wk->thread[i].woke = malloc((wk->thread[i].n_woke + 1) * sizeof(*wk->thread[i].woke));
-		if (!wk->thread[i].woke)
+		struct thread *t = &wk->thread[i];
+
+		t->woke = t->messages ? malloc((t->n_woke + 1ULL) * sizeof(*t->woke)) : NULL;
+		if (t->messages && !t->woke)
 			return -1;
-		wk->thread[i].n_woke = 0;
+		t->n_woke = 0;
 	}
 	for (u32 i = 0; i < wk->n; i++)
 		note_woken(wk, i);
@@ -303,61 +385,14 @@ static int collect_woken(struct hb_wake *wk)
 	return err;
 }
 
-static bool woke_in(const struct thread *t, u64 begin, u64 end)
+static void join_false(struct thread *t)
 {
-	u32 lo = 0, hi = t->n_woke;
+	for (u32 i = t->n_doubts; i-- > 0;) {
+		struct hb_edge *e = &t->edge[t->doubt[i].sleep];
 
-	while (lo < hi) {
-		u32 mid = lo + (hi - lo) / 2;
-
-		if (t->woke[mid].at < begin)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < t->n_woke && t->woke[lo].at < end;
-}
-
-static bool called_in(const struct hb_wake *wk, u32 thread, u64 begin, u64 end)
-{
-	u32 n, i = hb_timeline__from(wk->tl, thread, HB_TL_CALL, begin);
-	const struct hb_tl_call *c = hb_timeline__calls(wk->tl, thread, &n);
-
-	return i < n && c[i].at.begin < end;
-}
-
-/* The same as far as it is the same place, whatever else the calls were given. */
-static bool on_the_same(const struct hb_timeline *tl, const struct hb_tl_sleep *a,
-			const struct hb_tl_sleep *b)
-{
-	const struct hb_tl_place *x = hb_timeline__place(tl, a), *y = hb_timeline__place(tl, b);
-
-	return a->chankind == b->chankind && (x == y || (x->chan == y->chan && x->a0 == y->a0));
-}
-
-/* Woken, the condition false, asleep again: in the same call on the same thing, nobody woken, nothing called.
- */
-static bool is_false(const struct hb_wake *wk, u32 thread, const struct hb_tl_sleep *a,
-		     const struct hb_tl_sleep *b)
-{
-	u64 from = a->at.end, to = b->at.begin;
-
-	return a->sysno != HB_SYSNO_NONE && a->sysno == b->sysno && on_the_same(wk->tl, a, b) &&
-	       a->chankind != HB_CHAN_TIMER && a->state != HB_TSTATE_RUNNING &&
-	       b->state != HB_TSTATE_RUNNING && to >= from && to - from <= FALSE_GAP_NS &&
-	       !woke_in(&wk->thread[thread], from, to) && !called_in(wk, thread, from, to);
-}
-
-static void join_false(struct hb_wake *wk, u32 thread)
-{
-	struct thread *t = &wk->thread[thread];
-	const struct hb_tl_sleep *s = hb_timeline__sleeps(wk->tl, thread, &t->n);
-
-	for (u32 i = t->n; i-- > 0;) {
-		struct hb_edge *e = &t->edge[i];
-
-		e->falsely = i + 1 < t->n && is_false(wk, thread, &s[i], &s[i + 1]);
-		e->last = e->falsely ? t->edge[i + 1].last : i;
+		e->falsely = !t->doubt[i].did;
+		if (e->falsely)
+			e->last = e[1].last;
 	}
 }
 
@@ -394,14 +429,14 @@ static void mark_relays(struct hb_wake *wk, u32 thread)
 	}
 }
 
-/* False wake-ups and relays are told by them. */
-static void drop_woken(struct hb_wake *wk)
+/* Gives back what only building needs. */
+static void tidy_up(struct thread *t)
 {
-	for (u32 i = 0; i < wk->n; i++) {
-		free(wk->thread[i].woke);
-		wk->thread[i].woke = NULL;
-		wk->thread[i].n_woke = 0;
-	}
+	free(t->woke);
+	free(t->doubt);
+	t->woke = NULL;
+	t->doubt = NULL;
+	t->n_woke = t->n_doubts = t->cap_doubts = 0;
 }
 
 struct hb_wake *hb_wake__build(const struct hb_timeline *tl, struct hb_error *e)
@@ -429,10 +464,11 @@ struct hb_wake *hb_wake__build(const struct hb_timeline *tl, struct hb_error *e)
 		return NULL;
 	}
 	for (u32 i = 0; i < wk->n; i++)
-		join_false(wk, i);
+		join_false(&wk->thread[i]);
 	for (u32 i = 0; i < wk->n; i++)
 		mark_relays(wk, i);
-	drop_woken(wk);
+	for (u32 i = 0; i < wk->n; i++)
+		tidy_up(&wk->thread[i]);
 	return wk;
 }
 
@@ -442,7 +478,7 @@ void hb_wake__free(struct hb_wake *wk)
 		return;
 	for (u32 i = 0; wk->thread && i < wk->n; i++) {
 		free(wk->thread[i].edge);
-		free(wk->thread[i].woke);
+		tidy_up(&wk->thread[i]);
 	}
 	free(wk->thread);
 	hb_map__free(wk->socket);

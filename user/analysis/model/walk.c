@@ -18,7 +18,7 @@ struct hb_walk_thread { /* what a walk asks of a thread again and again, and how
 	const struct hb_edge *edge;
 	u32 n_calls, n_sleeps;
 	u32 calls, sleeps; /* that began before the moment of the walk */
-	bool gcs, samples;
+	bool gcs;
 };
 
 struct walk {
@@ -56,8 +56,6 @@ static void get_to_know(const struct hb_ways *w, u32 thread, struct hb_walk_thre
 	on->sleeps = on->n_sleeps;
 	hb_timeline__gcs(w->tl, thread, &n);
 	on->gcs = n > 0;
-	hb_timeline__samples(w->tl, thread, &n);
-	on->samples = n > 0;
 }
 
 /* Where a thread was when the walk comes to its moment. */
@@ -72,7 +70,7 @@ static struct hb_walk_thread *look(const struct walk *x, u32 thread)
 	return on;
 }
 
-static int charge(struct walk *x, u64 from, enum hb_seg_kind kind, u32 item, u32 stack)
+static int charge(struct walk *x, u64 from, enum hb_seg_kind kind, u32 item)
 {
 	u64 begin = from > x->begin ? from : x->begin;
 
@@ -90,7 +88,6 @@ static int charge(struct walk *x, u64 from, enum hb_seg_kind kind, u32 item, u32
 	x->out->seg[x->out->n++] = (struct hb_seg){.begin = begin,
 						   .end = x->t,
 						   .thread = x->thread,
-						   .stack = stack,
 						   .item = item,
 						   .via_thread = x->via_thread,
 						   .via = x->via,
@@ -139,21 +136,6 @@ static inline u64 last_end(const void *item, size_t size, u32 from, u64 t, u64 l
 	return last;
 }
 
-static u32 sample_in(const struct walk *x, u64 begin)
-{
-	u32 n, i;
-	const struct hb_tl_sample *s;
-
-	if (!x->on->samples)
-		return 0;
-	i = hb_timeline__from(x->tl, x->thread, HB_TL_SAMPLE, x->t);
-	s = hb_timeline__samples(x->tl, x->thread, &n);
-	while (i-- > 0 && s[i].at.begin >= begin)
-		if (s[i].at.stack)
-			return s[i].at.stack;
-	return 0;
-}
-
 static u64 later(u64 a, u64 b)
 {
 	return a > b ? a : b;
@@ -165,8 +147,8 @@ static int message(struct walk *x, const struct hb_message *m)
 	int err;
 
 	if (++x->jumps > JUMPS_MAX)
-		return charge(x, x->begin, HB_SEG_UNKNOWN, HB_NONE, 0);
-	err = charge(x, m->put, HB_SEG_RUN, HB_NONE, 0);
+		return charge(x, x->begin, HB_SEG_UNKNOWN, HB_NONE);
+	err = charge(x, m->put, HB_SEG_RUN, HB_NONE);
 	x->via_thread = x->thread;
 	x->via = HB_NONE;
 	x->thread = m->from;
@@ -186,7 +168,7 @@ static int run_in(struct walk *x, u32 call, u64 from)
 
 	if (hb_call__waited(c)) /* of a wait for the device: after it was done */
 		from = later(from, done(x, call));
-	return charge(x, later(from, c->at.begin), HB_SEG_API, call, c->at.stack);
+	return charge(x, later(from, c->at.begin), HB_SEG_API, call);
 }
 
 /* It ran up to t, outside of waits for the device. */
@@ -198,7 +180,7 @@ static int run(struct walk *x, u32 call)
 	u32 n, gc;
 
 	if (on->thread->born >= x->t || x->t <= start)
-		return charge(x, x->begin, HB_SEG_OUTSIDE, HB_NONE, 0);
+		return charge(x, x->begin, HB_SEG_OUTSIDE, HB_NONE);
 	from = last_end(on->sleep, sizeof(*on->sleep), on->sleeps, x->t, start);
 	from = later(from, on->thread->born);
 	if (call != HB_NONE)
@@ -215,11 +197,11 @@ static int run(struct walk *x, u32 call)
 
 		gc = hb_timeline__at(x->tl, x->thread, HB_TL_GC, x->t - 1);
 		if (gc != HB_NONE)
-			return charge(x, later(from, g[gc].at.begin), HB_SEG_GC, gc, g[gc].at.stack);
+			return charge(x, later(from, g[gc].at.begin), HB_SEG_GC, gc);
 		n = hb_timeline__from(x->tl, x->thread, HB_TL_GC, x->t);
 		from = last_end(g, sizeof(*g), n, x->t, from);
 	}
-	return charge(x, from, HB_SEG_RUN, HB_NONE, sample_in(x, later(from, x->begin)));
+	return charge(x, from, HB_SEG_RUN, HB_NONE);
 }
 
 static enum hb_seg_kind kind_of(u8 by)
@@ -244,12 +226,11 @@ static int jump(struct walk *x, u32 at, const struct hb_tl_sleep *s, const struc
 	int err = 0;
 
 	if (++x->jumps > JUMPS_MAX)
-		return charge(x, s->at.begin, HB_SEG_UNKNOWN, at, s->at.stack);
+		return charge(x, s->at.begin, HB_SEG_UNKNOWN, at);
 	if (i != HB_NONE && hb_sleep__woken(&by->sleep[i]) > x->t) {
 		if (by->sleep[i].at.begin <= s->at.begin)
-			return charge(x, s->at.begin, HB_SEG_UNKNOWN, at, s->at.stack);
-		err = charge(x, by->sleep[i].at.begin, e->guessed ? HB_SEG_NET : HB_SEG_UNKNOWN, at,
-			     s->at.stack);
+			return charge(x, s->at.begin, HB_SEG_UNKNOWN, at);
+		err = charge(x, by->sleep[i].at.begin, e->guessed ? HB_SEG_NET : HB_SEG_UNKNOWN, at);
 	}
 	x->via_thread = x->thread;
 	x->via = at;
@@ -265,12 +246,12 @@ static int slept(struct walk *x, u32 at)
 	u64 woken = hb_sleep__woken(s);
 
 	if (e->by == HB_WAKE_PREEMPTED)
-		return charge(x, s->at.begin, HB_SEG_SCHED, at, s->at.stack);
+		return charge(x, s->at.begin, HB_SEG_SCHED, at);
 	if (x->t > woken && s->ready)
-		return charge(x, woken, HB_SEG_SCHED, at, s->at.stack);
+		return charge(x, woken, HB_SEG_SCHED, at);
 	if (x->t == woken && e->by == HB_WAKE_THREAD && e->thread != HB_NONE && e->thread != x->thread)
 		return jump(x, at, s, e);
-	return charge(x, s->at.begin, kind_of(e->by), at, s->at.stack);
+	return charge(x, s->at.begin, kind_of(e->by), at);
 }
 
 /* What a piece of work waited for last on the device: the one before it on its stream, or another stream's by
@@ -289,7 +270,7 @@ static u64 back_to(const struct walk *x, u64 t, u64 from)
 
 /* From one piece of work to what it followed, or, when that was done before it was launched, to the launch.
  * There the walk is on the host again. */
-static int through_device(struct walk *x, u32 pid, const struct hb_walk_op *op, u32 at, u32 call, u32 stack)
+static int through_device(struct walk *x, u32 pid, const struct hb_walk_op *op, u32 at, u32 call)
 {
 	const struct hb_launch *l = NULL;
 	u64 t = back_to(x, x->t, op[at].o->end);
@@ -310,7 +291,8 @@ static int through_device(struct walk *x, u32 pid, const struct hb_walk_op *op, 
 			continue;
 		}
 		t = back_to(x, t, o->o->begin);
-		if (before == HB_NONE || before >= at || (o->o->launch && op[before].o->end < o->o->asked)) {
+		if (before == HB_NONE || before >= at ||
+		    op[before].o->end < hb_walk_ops__asked(x->ways->ops, o)) {
 			l = hb_walk_ops__launch(x->ways->ops, o, &thread);
 			break;
 		}
@@ -318,12 +300,12 @@ static int through_device(struct walk *x, u32 pid, const struct hb_walk_op *op, 
 		at = before;
 	}
 	if (t <= x->begin)
-		return charge(x, x->begin, HB_SEG_DEVICE, call, stack);
+		return charge(x, x->begin, HB_SEG_DEVICE, call);
 	if (!l || l->begin >= t) { /* launched before the window, or clocks differ */
-		err = charge(x, t, HB_SEG_DEVICE, call, stack);
-		return err ? err : charge(x, x->begin, HB_SEG_OUTSIDE, call, stack);
+		err = charge(x, t, HB_SEG_DEVICE, call);
+		return err ? err : charge(x, x->begin, HB_SEG_OUTSIDE, call);
 	}
-	err = charge(x, back_to(x, t, l->end), HB_SEG_DEVICE, call, stack);
+	err = charge(x, back_to(x, t, l->end), HB_SEG_DEVICE, call);
 	x->via_thread = x->thread;
 	x->via = HB_NONE;
 	x->thread = thread;
@@ -337,8 +319,8 @@ static int device(struct walk *x, u32 call, const struct hb_tl_call *c)
 	const struct hb_walk_op *op = hb_walk_ops__of(x->ways->ops, pid, x->t, &last);
 
 	if (!op || op[last].o->end <= c->at.begin || ++x->jumps > JUMPS_MAX)
-		return charge(x, c->at.begin, HB_SEG_DEVICE, call, c->at.stack);
-	return through_device(x, pid, op, last, call, c->at.stack);
+		return charge(x, c->at.begin, HB_SEG_DEVICE, call);
+	return through_device(x, pid, op, last, call);
 }
 
 static int one(struct walk *x)
@@ -355,7 +337,7 @@ static int one(struct walk *x)
 	err = sleep != HB_NONE ? slept(x, sleep) : run(x, call);
 	/* Intervals of a damaged window may contradict each other: then nothing is said of the rest. */
 	if (!err && x->t == t && x->thread == thread)
-		err = charge(x, x->begin, HB_SEG_UNKNOWN, HB_NONE, 0);
+		err = charge(x, x->begin, HB_SEG_UNKNOWN, HB_NONE);
 	return err;
 }
 

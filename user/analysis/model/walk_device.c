@@ -52,6 +52,11 @@ const struct hb_launch *hb_walk_ops__launch(const struct hb_walk_ops *w, const s
 	return *thread == HB_NONE ? NULL : l;
 }
 
+u64 hb_walk_ops__asked(const struct hb_walk_ops *w, const struct hb_walk_op *x)
+{
+	return hb_devices__asked(w->d, x->o);
+}
+
 #define END_OF(x) ((x)->o->end)
 HB_RADIX_SORT(sort_by_end, struct hb_walk_op, END_OF)
 

@@ -187,6 +187,17 @@ static void leave_all(struct blame *b)
 	b->n = 0;
 }
 
+/* Sleeps on the path are of many threads: those that it soon comes to are fetched meanwhile. */
+enum { AHEAD = 16 };
+
+static void expect(const struct hb_scene *s, const struct hb_seg *g)
+{
+	u32 n;
+
+	if (g->via_thread != HB_NONE && g->via != HB_NONE)
+		__builtin_prefetch(&hb_timeline__sleeps(s->tl, g->via_thread, &n)[g->via]);
+}
+
 /* The path, followed backwards, comes to this segment. */
 static void come_to(struct blame *b, const struct hb_scene *s, const struct hb_seg *g)
 {
@@ -231,6 +242,8 @@ static void blame(struct hb_exposure *x, const struct hb_scene *s, const struct 
 	idle_of(s, p->pid, &idle);
 	leave_out(s, p->pid, &idle);
 	for (u32 i = n; i--;) {
+		if (i >= AHEAD)
+			expect(s, &g[i - AHEAD]);
 		come_to(&b, s, &g[i]);
 		add_idle(&b, g[i].thread, g[i].begin, g[i].end);
 	}

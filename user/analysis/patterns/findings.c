@@ -8,6 +8,7 @@
 
 #include "analysis/model/order.h"
 #include "analysis/patterns/gates.h"
+#include "base/radix.h"
 
 #define MILLION 1000000ULL
 
@@ -192,21 +193,28 @@ static void add_chain(struct hb_draft *d)
 		hb_wake__chain_text(d->s->wk, f->hop, f->n_hops, f->chain, sizeof(f->chain));
 }
 
-static int cmp_cut(const void *a, const void *b)
-{
-	const struct hb_shrink *x = a, *y = b;
+#define BEGIN_OF(x)  ((x)->begin)
+#define THREAD_OF(x) ((x)->thread)
+HB_RADIX_SORT(sort_begins, struct hb_shrink, BEGIN_OF)
+HB_RADIX_SORT(sort_threads, struct hb_shrink, THREAD_OF)
 
-	if (x->thread != y->thread)
-		return x->thread < y->thread ? -1 : 1;
-	return x->begin < y->begin ? -1 : x->begin > y->begin;
+static bool are_sorted(const struct hb_shrink *x, u32 n)
+{
+	for (u32 i = 1; i < n; i++)
+		if (x[i].thread < x[i - 1].thread ||
+		    (x[i].thread == x[i - 1].thread && x[i].begin < x[i - 1].begin))
+			return false;
+	return true;
 }
 
-/* Sorted, and without overlap. */
-static void join_cuts(struct hb_draft *d)
+/* By thread and time, and without overlap. 0 or -ENOMEM. */
+static int join_cuts(struct hb_draft *d)
 {
 	u32 to = 0;
 
-	qsort(d->cut, d->n_cut, sizeof(*d->cut), cmp_cut);
+	if (!are_sorted(d->cut, d->n_cut) &&
+	    (sort_begins(d->cut, d->n_cut) || sort_threads(d->cut, d->n_cut)))
+		return -ENOMEM;
 	for (u32 i = 1; i < d->n_cut; i++) {
 		struct hb_shrink *last = &d->cut[to], x = d->cut[i];
 
@@ -216,6 +224,7 @@ static void join_cuts(struct hb_draft *d)
 			last->end = x.end;
 	}
 	d->n_cut = to + 1;
+	return 0;
 }
 
 static u64 at_most(u64 ns, u64 most)
@@ -234,9 +243,8 @@ static void replay(struct hb_draft *d)
 	if (!d->n_cut || d->n_cut == HB_MAX_CUTS || !p || !p->n || p->dispatch == HB_NONE ||
 	    !d->f.exposed_max)
 		return;
-	join_cuts(d);
-	if (hb_path__what_if(d->s->path, p->dispatch, p->step[0].begin, p->step[p->n - 1].end, d->cut,
-			     d->n_cut, &d->f.what_if))
+	if (join_cuts(d) || hb_path__what_if(d->s->path, p->dispatch, p->step[0].begin, p->step[p->n - 1].end,
+					     d->cut, d->n_cut, &d->f.what_if))
 		d->oom = true;
 	else
 		d->f.has_what_if = true;

@@ -201,6 +201,16 @@ void hb_draft__confidence(struct hb_draft *d, enum hb_confidence at_most, const 
 	d->cap_why = why;
 }
 
+/* Most are not: only those have to be described. */
+static bool is_among_worst(const struct hb_finding *f, const struct hb_instance *x)
+{
+	const struct hb_instance *least = &f->worst[HB_INSTANCES - 1];
+
+	if (f->n_worst < HB_INSTANCES || least->exposed_likely < x->exposed_likely)
+		return true;
+	return least->exposed_likely == x->exposed_likely && least->end - least->begin < x->end - x->begin;
+}
+
 /* Keeps the three worst: by exposed time, then by length. Where it is kept, or NULL. */
 static struct hb_instance *keep_worst(struct hb_finding *f, const struct hb_instance *x)
 {
@@ -227,12 +237,10 @@ static int count(struct hb_draft *d, u64 times, u64 length)
 	return d->oom ? -ENOMEM : 0;
 }
 
-static int keep(struct hb_draft *d, const struct hb_case *c, struct hb_instance *x)
+static void describe(struct hb_draft *d, const struct hb_case *c, struct hb_instance *x)
 {
 	struct hb_instance *kept;
 
-	x->begin = c->begin;
-	x->end = c->weight ? c->begin + c->weight : c->end;
 	x->thread = c->thread == HB_NONE ? NULL : hb_timeline__thread(d->s->tl, c->thread)->task;
 	x->stack = c->stack;
 	x->waker = c->waker;
@@ -240,6 +248,14 @@ static int keep(struct hb_draft *d, const struct hb_case *c, struct hb_instance 
 	kept = keep_worst(&d->f, x);
 	if (kept && c->slept)
 		kept->waker = hb_wake__task(d->s->wk, c->thread, c->slept - 1);
+}
+
+static int keep(struct hb_draft *d, const struct hb_case *c, struct hb_instance *x)
+{
+	x->begin = c->begin;
+	x->end = c->weight ? c->begin + c->weight : c->end;
+	if (is_among_worst(&d->f, x))
+		describe(d, c, x);
 	return count(d, c->count ? c->count : 1, c->weight ? c->weight : c->end - c->begin);
 }
 

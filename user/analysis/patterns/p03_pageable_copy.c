@@ -102,41 +102,43 @@ static int of_device(struct hb_look *l, const struct hb_device *v, struct sums *
 	return err;
 }
 
-static bool slow_call(const struct hb_look *l, const struct hb_tl_call *c, u32 thread)
+struct slow { /* what such a call is */
+	u64 least, bytes, speed;
+};
+
+static bool slow_call(const struct hb_scene *s, const struct hb_tl_call *c, u32 thread, const struct slow *r)
 {
-	const struct hb_scene *s = l->s;
-	u64 least = hb_look__param(l, CALL);
 	struct hb_use use;
 
-	if (c->op != HB_OP_COPY || (c->copy != HB_COPY_DTOH && c->copy != HB_COPY_HTOD) ||
-	    c->at.end - c->at.begin < least || c->bytes < hb_look__param(l, BYTES) ||
-	    !strstr(hb_scene__call_name(s, c), "Async"))
+	if ((c->copy != HB_COPY_DTOH && c->copy != HB_COPY_HTOD) || c->at.end - c->at.begin < r->least ||
+	    c->bytes < r->bytes || !strstr(hb_scene__call_name(s, c), "Async"))
 		return false;
 	use = hb_timeline__use(s->tl, thread, c->at.begin, c->at.end);
 	use.running += use.slept; /* not for want of a CPU */
-	return use.running >= least && hb_rate(c->bytes, use.running) < hb_look__param(l, SPEED);
+	return use.running >= r->least && hb_rate(c->bytes, use.running) < r->speed;
 }
 
 /* Without: asynchronous copies whose call blocks. Sums, or cases. */
 static int by_calls(struct hb_look *l, const struct hb_series *p, struct sums *sum, struct hb_draft *d)
 {
-	u32 n;
-	const struct hb_tl_call *c = hb_timeline__calls(l->s->tl, p->dispatch, &n);
+	const struct slow r = {.least = hb_look__param(l, CALL),
+			       .bytes = hb_look__param(l, BYTES),
+			       .speed = hb_look__param(l, SPEED)};
+	struct hb_byop_calls of = hb_byop__calls(l->s->byop, p->dispatch, HB_OP_COPY, HB_OP_COPY);
 	int err = 0;
 
 	sum->inferred = true;
-	for (u32 i = 0; i < n && !err; i++) {
-		struct hb_case k = {.begin = c[i].at.begin,
-				    .end = c[i].at.end,
-				    .thread = p->dispatch,
-				    .stack = c[i].at.stack};
+	for (u32 i; !err && (i = hb_byop__next(&of)) != HB_NONE;) {
+		const struct hb_tl_call *c = &of.call[i];
+		struct hb_case k = {
+		    .begin = c->at.begin, .end = c->at.end, .thread = p->dispatch, .stack = c->at.stack};
 
-		if (!slow_call(l, &c[i], p->dispatch))
+		if (!slow_call(l->s, c, p->dispatch, &r))
 			continue;
 		sum->n++;
 		sum->blocked += k.end - k.begin;
-		sum->bytes += c[i].bytes;
-		sum->name = hb_scene__call_name(l->s, &c[i]);
+		sum->bytes += c->bytes;
+		sum->name = hb_scene__call_name(l->s, c);
 		if (d)
 			err = hb_draft__add_idle(d, &k, NULL, NULL);
 	}

@@ -27,12 +27,16 @@ struct wait { /* a sleep on a futex */
 	u32 thread, sleep;
 };
 
+struct found {
+	struct wait w;
+	u32 lock; /* its number */
+};
+
 struct lock { /* a futex of one process */
 	u64 chan;
 	u32 pid, n;
-	u32 first;	      /* of all waits */
-	const struct wait *w; /* its own, by thread and then by time */
-	u64 hold, wait;	      /* medians */
+	struct wait *w; /* its own, by thread and then by time */
+	u64 hold, wait; /* medians */
 	u32 crowded, owned;
 };
 
@@ -41,13 +45,18 @@ struct locks { /* by process and address */
 	u32 n, cap;
 	struct hb_map *by_place; /* pid << 32 | place -> lock + 1 */
 	struct hb_map *by_chan;	 /* the same by what tells locks apart */
-	struct wait *w;
+	struct found *found;	 /* all waits as they are found */
+	size_t n_found, cap_found;
+	struct wait *w; /* and one lock after the other */
 };
 
-struct room {		/* for all locks, one after the other */
-	u64 *v, *other; /* as many as the longest has waits */
-	u64 *sum;	/* by thread: how long it waits for the lock at hand; 0 it does not */
+struct room {		  /* for all locks, one after the other */
+	u64 *begin, *end; /* of the waits for the lock at hand; or what else is sorted */
+	u32 *waker;
+	u64 *sum; /* by thread: how long it waits for that lock; 0 it does not */
 };
+
+enum { AHEAD = 16 };
 
 static const struct hb_tl_sleep *sleep_of(const struct hb_scene *s, const struct wait *w)
 {
@@ -63,9 +72,15 @@ static u32 waker_of(const struct hb_scene *s, const struct wait *w)
 	return hb_wake__edges(s->wk, w->thread, &n)[w->sleep].thread;
 }
 
-static u64 length_of(const struct hb_tl_sleep *z)
+/* One lock's sleeps lie far apart: those that come soon are fetched meanwhile. */
+static void expect(const struct hb_scene *s, const struct lock *k, u32 i)
 {
-	return z->at.end - z->at.begin;
+	u32 n;
+
+	if (i + AHEAD >= k->n)
+		return;
+	__builtin_prefetch(sleep_of(s, &k->w[i + AHEAD]));
+	__builtin_prefetch(&hb_wake__edges(s->wk, k->w[i + AHEAD].thread, &n)[k->w[i + AHEAD].sleep]);
 }
 
 /* ---- collecting ---- */
@@ -88,11 +103,12 @@ static int new_lock(struct locks *k, u32 pid, u64 chan)
 /* Its number + 1; 0: out of memory. Addresses of two processes may meet in one key: then it goes on. */
 static u32 lock_of(struct locks *k, const struct hb_scene *s, u32 pid, const struct hb_tl_sleep *z)
 {
-	u64 *near = hb_map__slot(k->by_place, (u64)pid << 32 | z->place, NULL), *slot;
-	u64 chan = hb_timeline__place(s->tl, z)->chan, key = chan ^ (u64)pid << 48;
+	u64 *near = hb_map__slot(k->by_place, (u64)pid << 32 | z->place, NULL), *slot, chan, key;
 
 	if (!near || *near)
 		return near ? (u32)*near : 0;
+	chan = hb_timeline__place(s->tl, z)->chan;
+	key = chan ^ (u64)pid << 48;
 	while ((slot = hb_map__slot(k->by_chan, key, NULL)) && *slot && k->v &&
 	       (k->v[*slot - 1].pid != pid || k->v[*slot - 1].chan != chan))
 		key++;
@@ -115,14 +131,27 @@ static bool counts(const struct hb_scene *s, u32 t, u32 gils, const struct hb_tl
 	       !(gils && hb_timeline__at(s->tl, t, HB_TL_GIL, z->at.begin) != HB_NONE);
 }
 
-/* Counts the waits of each lock; with `w` they are put to their places. */
+static int add_found(struct locks *k, struct found x)
+{
+	if (k->n_found == k->cap_found) {
+		size_t cap = k->cap_found ? 2 * k->cap_found : 1024;
+		struct found *v = reallocarray(k->found, cap, sizeof(*v));
+
+		if (!v)
+			return -ENOMEM;
+		k->found = v;
+		k->cap_found = cap;
+	}
+	k->found[k->n_found++] = x;
+	return 0;
+}
+
 static int collect(struct locks *k, const struct hb_scene *s)
 {
 	for (u32 t = 0; t < hb_timeline__threads(s->tl); t++) {
 		u32 n, gils, pid = hb_timeline__thread(s->tl, t)->pid, lock = 0, place = HB_NONE;
 		const struct hb_tl_sleep *z = hb_timeline__sleeps(s->tl, t, &n);
 		const struct hb_edge *e = hb_wake__edges(s->wk, t, &n);
-		struct lock *x;
 
 		hb_timeline__gils(s->tl, t, &gils);
 		for (u32 i = 0; i < n; i++) {
@@ -131,12 +160,9 @@ static int collect(struct locks *k, const struct hb_scene *s)
 			if (z[i].place != place)
 				lock = lock_of(k, s, pid, &z[i]);
 			place = z[i].place;
-			x = lock && k->v ? &k->v[lock - 1] : NULL;
-			if (!x)
+			if (!lock || add_found(k, (struct found){{.thread = t, .sleep = i}, lock - 1}))
 				return -ENOMEM;
-			if (k->w)
-				k->w[x->first + x->n] = (struct wait){.thread = t, .sleep = i};
-			x->n++;
+			k->v[lock - 1].n++;
 		}
 	}
 	return 0;
@@ -155,43 +181,56 @@ static int cmp_lock(const void *a, const void *b)
 static int find_locks(struct locks *k, const struct hb_scene *s, u32 *most)
 {
 	u32 all = 0;
-	int err = collect(k, s);
 
-	*most = 0;
+	if (collect(k, s))
+		return -ENOMEM;
+	k->w = malloc((k->n_found + 1) * sizeof(*k->w));
+	if (!k->w)
+		return -ENOMEM;
 	for (u32 i = 0; i < k->n; i++) {
-		k->v[i].first = all;
+		k->v[i].w = &k->w[all];
 		all += k->v[i].n;
 		*most = k->v[i].n > *most ? k->v[i].n : *most;
 		k->v[i].n = 0;
 	}
-	k->w = err ? NULL : malloc(((size_t)all + 1) * sizeof(*k->w));
-	if (!k->w)
-		return -ENOMEM;
-	err = collect(k, s);
-	for (u32 i = 0; i < k->n; i++)
-		k->v[i].w = &k->w[k->v[i].first];
+	for (size_t i = 0; i < k->n_found; i++) {
+		struct lock *x = &k->v[k->found[i].lock];
+
+		x->w[x->n++] = k->found[i].w;
+	}
+	free(k->found);
+	k->found = NULL;
 	if (k->n)
 		qsort(k->v, k->n, sizeof(*k->v), cmp_lock);
-	return err;
+	return 0;
 }
 
 /* ---- one lock ---- */
 
-/* Waits that begin while others wait, and those that an owner ends. */
-static void count_waits(struct lock *k, const struct hb_scene *s, u64 crowd, const struct room *r)
+static void gather(const struct lock *k, const struct hb_scene *s, const struct room *r)
 {
-	u64 *begin = r->v, *end = r->other;
+	for (u32 i = 0; i < k->n; i++) {
+		const struct hb_tl_sleep *z = sleep_of(s, &k->w[i]);
+
+		expect(s, k, i);
+		r->begin[i] = z->at.begin;
+		r->end[i] = z->at.end;
+		r->waker[i] = waker_of(s, &k->w[i]);
+		r->sum[k->w[i].thread] += z->at.end - z->at.begin;
+	}
+}
+
+/* Waits that begin while others wait, and those that an owner ends. */
+static void count_waits(struct lock *k, u64 crowd, const struct room *r)
+{
 	u32 ended = 0;
 
+	for (u32 i = 0; i < k->n; i++)
+		k->owned += r->sum[r->waker[i]] > 0;
+	hb_order__values(r->begin, k->n);
+	hb_order__values(r->end, k->n);
 	for (u32 i = 0; i < k->n; i++) {
-		begin[i] = sleep_of(s, &k->w[i])->at.begin;
-		end[i] = sleep_of(s, &k->w[i])->at.end;
-		k->owned += r->sum[waker_of(s, &k->w[i])] > 0;
-	}
-	hb_order__values(begin, k->n);
-	hb_order__values(end, k->n);
-	for (u32 i = 0; i < k->n; i++) {
-		while (ended < k->n && end[ended] <= begin[i])
+		while (ended < k->n && r->end[ended] <= r->begin[i])
 			ended++;
 		k->crowded += i + 1 - ended >= crowd;
 	}
@@ -201,20 +240,23 @@ static void count_waits(struct lock *k, const struct hb_scene *s, u64 crowd, con
  */
 static void measure(struct lock *k, const struct hb_scene *s, const struct room *r)
 {
-	u64 *v = r->v;
+	u64 *woken = r->begin, *wait = r->end;
 	u32 holds = 0;
 
-	for (u32 i = 0; i < k->n; i++)
-		v[i] = hb_sleep__woken(sleep_of(s, &k->w[i]));
-	hb_order__values(v, k->n);
+	for (u32 i = 0; i < k->n; i++) {
+		const struct hb_tl_sleep *z = sleep_of(s, &k->w[i]);
+
+		expect(s, k, i);
+		woken[i] = hb_sleep__woken(z);
+		wait[i] = z->at.end - z->at.begin;
+	}
+	hb_order__values(woken, k->n);
 	for (u32 i = 1; i < k->n; i++)
-		v[holds++] = v[i] - v[i - 1];
-	hb_order__values(v, holds);
-	k->hold = holds ? v[holds / 2] : 0;
-	for (u32 i = 0; i < k->n; i++)
-		v[i] = length_of(sleep_of(s, &k->w[i]));
-	hb_order__values(v, k->n);
-	k->wait = v[k->n / 2];
+		woken[holds++] = woken[i] - woken[i - 1];
+	hb_order__values(woken, holds);
+	k->hold = holds ? woken[holds / 2] : 0;
+	hb_order__values(wait, k->n);
+	k->wait = wait[k->n / 2];
 }
 
 /* The largest sum of waits of one thread that leads to a launch. */
@@ -234,17 +276,18 @@ static int add_waits(struct hb_draft *d, const struct hb_scene *s, const struct 
 	struct hb_order *by = malloc(((size_t)k->n + 1) * sizeof(*by));
 	int err = by ? 0 : -ENOMEM;
 
-	for (u32 i = 0; i < k->n && by; i++)
+	for (u32 i = 0; i < k->n && by; i++) {
+		expect(s, k, i);
 		by[i] = (struct hb_order){.key = sleep_of(s, &k->w[i])->at.begin, .item = i};
+	}
 	err = err ? err : hb_order__sort(by, k->n);
 	for (u32 i = 0; i < k->n && !err; i++) {
 		const struct wait *w = &k->w[by[i].item];
 		const struct hb_tl_sleep *z = sleep_of(s, w);
-		u32 n, at = hb_timeline__from(s->tl, w->thread, HB_TL_SLEEP, z->at.begin);
 		struct hb_case c = {.begin = z->at.begin,
 				    .end = z->at.end,
 				    .thread = w->thread,
-				    .stack = hb_timeline__sleeps(s->tl, w->thread, &n)[at].at.stack,
+				    .stack = z->at.stack,
 				    .waker = hb_scene__task(s, waker_of(s, w))};
 
 		err = hb_draft__add(d, &c);
@@ -275,7 +318,8 @@ static int look_at(struct hb_look *l, struct lock *k, const struct room *r)
 	hb_look__subject(l);
 	if (!hb_look__at_least(l, WAITS, k->n))
 		return 0;
-	count_waits(k, l->s, hb_look__param(l, CROWD), r);
+	gather(k, l->s, r);
+	count_waits(k, hb_look__param(l, CROWD), r);
 	if (!hb_look__at_least(l, CROWDED, hb_share(k->crowded, k->n)) ||
 	    !hb_look__at_least(l, OWNED, hb_share(k->owned, k->n)))
 		return 0;
@@ -293,8 +337,6 @@ static int each_lock(struct hb_look *l, struct locks *k, const struct room *r)
 	for (u32 i = 0; i < k->n && !err; i++) {
 		struct lock *x = &k->v[i];
 
-		for (u32 j = 0; j < x->n; j++)
-			r->sum[x->w[j].thread] += length_of(sleep_of(l->s, &x->w[j]));
 		err = look_at(l, x, r);
 		for (u32 j = 0; j < x->n; j++)
 			r->sum[x->w[j].thread] = 0;
@@ -309,15 +351,18 @@ static int detect(struct hb_look *l)
 	u32 most = 0;
 	int err = k.by_place && k.by_chan && r.sum ? find_locks(&k, l->s, &most) : -ENOMEM;
 
-	r.v = malloc(((size_t)most + 1) * sizeof(*r.v));
-	r.other = malloc(((size_t)most + 1) * sizeof(*r.other));
-	err = err ? err : r.v && r.other ? each_lock(l, &k, &r) : -ENOMEM;
+	r.begin = malloc(((size_t)most + 1) * sizeof(*r.begin));
+	r.end = malloc(((size_t)most + 1) * sizeof(*r.end));
+	r.waker = malloc(((size_t)most + 1) * sizeof(*r.waker));
+	err = err ? err : r.begin && r.end && r.waker ? each_lock(l, &k, &r) : -ENOMEM;
 	hb_map__free(k.by_place);
 	hb_map__free(k.by_chan);
 	free(k.v);
+	free(k.found);
 	free(k.w);
-	free(r.v);
-	free(r.other);
+	free(r.begin);
+	free(r.end);
+	free(r.waker);
 	free(r.sum);
 	return err;
 }

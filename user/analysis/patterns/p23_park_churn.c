@@ -48,17 +48,25 @@ static void base_name(const char *comm, char *out, size_t size)
 static const struct hb_frame_rule beginnings[] = {
     {"threading", "_bootstrap*"}, {"threading", "Thread.run"}, {"threading", "run"}, {NULL, NULL}};
 
+enum { LOOKED = 256 }; /* stacks that are kept in mind */
+
 /* The name of the function that the thread was made for, by where it sleeps: a string; 0 not known. Threads
  * of Python all have the process's name, whatever they do. */
 static u32 routine_of(const struct hb_scene *s, u32 t)
 {
 	u32 n, pid = hb_timeline__thread(s->tl, t)->pid;
 	const struct hb_tl_sleep *z = hb_timeline__sleeps(s->tl, t, &n);
+	u32 looked[LOOKED] = {0};
 
 	for (u32 i = 0; i < n; i++) {
-		struct hb_stack st =
-		    z[i].at.stack ? hb_window__stack(s->w, pid, z[i].at.stack) : (struct hb_stack){0};
+		u32 *at = &looked[z[i].at.stack % LOOKED];
+		struct hb_stack st;
 
+		if (!z[i].at.stack ||
+		    z[i].at.stack == *at) /* as threads that are not Python's sleep in few places */
+			continue;
+		*at = z[i].at.stack;
+		st = hb_window__stack(s->w, pid, *at);
 		for (u32 k = 0; k < st.n; k++) {
 			const struct hb_loc *l = hb_window__loc(s->w, st.locs[k]);
 
@@ -87,23 +95,24 @@ static u32 pool_of(struct pools *all, const struct hb_scene *s, u32 thread)
 }
 
 /* A thread that waits for the GIL is not done with its piece of work. */
-static bool parks(const struct hb_scene *s, u32 t, const struct hb_tl_sleep *z)
+static bool parks(const struct hb_scene *s, u32 t, u32 gils, const struct hb_tl_sleep *z)
 {
 	return z->state == HB_TSTATE_SLEEPING &&
 	       (z->chankind == HB_CHAN_FUTEX || z->chankind == HB_CHAN_EPOLL ||
 		z->chankind == HB_CHAN_EVENTFD || z->chankind == HB_CHAN_PIPE) &&
-	       hb_timeline__at(s->tl, t, HB_TL_GIL, z->at.begin) == HB_NONE;
+	       (!gils || hb_timeline__at(s->tl, t, HB_TL_GIL, z->at.begin) == HB_NONE);
 }
 
 static int sum_up(const struct hb_scene *s, u32 t, struct pool *p)
 {
-	u32 n;
+	u32 n, gils;
 	const struct hb_tl_sleep *z = hb_timeline__sleeps(s->tl, t, &n);
 
+	hb_timeline__gils(s->tl, t, &gils);
 	p->n++;
 	p->births += hb_timeline__thread(s->tl, t)->born != 0;
 	for (u32 i = 0; i < n; i++) {
-		if (!parks(s, t, &z[i]))
+		if (!parks(s, t, gils, &z[i]))
 			continue;
 		p->wakes++;
 		if (i + 1 < n && z[i + 1].at.begin >= z[i].at.end &&
@@ -116,10 +125,11 @@ static int sum_up(const struct hb_scene *s, u32 t, struct pool *p)
 /* From the wake-up to the next sleep: the way to the CPU and the bit of work. */
 static int add_cases(struct hb_draft *d, const struct hb_scene *s, u32 t)
 {
-	u32 n;
+	u32 n, gils;
 	const struct hb_tl_sleep *z = hb_timeline__sleeps(s->tl, t, &n);
 	int err = 0;
 
+	hb_timeline__gils(s->tl, t, &gils);
 	for (u32 i = 0; i + 1 < n && !err; i++) {
 		struct hb_case c = {.begin = hb_sleep__woken(&z[i]),
 				    .end = z[i + 1].at.begin,
@@ -127,7 +137,7 @@ static int add_cases(struct hb_draft *d, const struct hb_scene *s, u32 t)
 				    .stack = z[i].at.stack,
 				    .slept = i + 1};
 
-		if (parks(s, t, &z[i]) && c.end > c.begin)
+		if (parks(s, t, gils, &z[i]) && c.end > c.begin)
 			err = hb_draft__add(d, &c);
 	}
 	return err;
@@ -138,11 +148,12 @@ static int add_cases(struct hb_draft *d, const struct hb_scene *s, u32 t)
 static int add_waits(struct hb_draft *d, const struct hb_look *l, u32 t, const u32 *of, u32 number)
 {
 	u64 slice = hb_look__param(l, SLICE);
-	u32 n, edges;
+	u32 n, edges, gils;
 	const struct hb_tl_sleep *z = hb_timeline__sleeps(l->s->tl, t, &n);
 	const struct hb_edge *e = hb_wake__edges(l->s->wk, t, &edges);
 	int err = 0;
 
+	hb_timeline__gils(l->s->tl, t, &gils);
 	for (u32 i = 0; i < n && !err; i++) {
 		struct hb_case c = {.begin = z[i].at.begin,
 				    .end = z[i].at.end,
@@ -150,7 +161,7 @@ static int add_waits(struct hb_draft *d, const struct hb_look *l, u32 t, const u
 				    .stack = z[i].at.stack,
 				    .slept = i + 1};
 
-		if (!parks(l->s, t, &z[i]) || e[i].thread == HB_NONE || of[e[i].thread] != number)
+		if (e[i].thread == HB_NONE || of[e[i].thread] != number || !parks(l->s, t, gils, &z[i]))
 			continue;
 		if (i + 1 < n && z[i + 1].at.begin >= c.end && z[i + 1].at.begin - c.end <= slice)
 			c.end = z[i + 1].at.begin;

@@ -22,25 +22,18 @@ static const char *const asks[] = {"sched_yield", "poll",	 "ppoll",    "select",
 				   "epoll_wait",  "epoll_pwait", "recvfrom", "recvmsg", "recvmmsg",
 				   "read",	  "futex",	 NULL};
 
-static bool is_poll(unsigned sysno)
-{
-	const char *name = sysno == HB_SYSNO_NONE ? NULL : hb_sysno__name(sysno);
-	const char *const *a = asks;
-
-	while (name && *a && strcmp(*a, name) != 0)
-		a++;
-	return name && *a;
-}
+static const char *const *const lists[] = {asks, NULL};
 
 static u64 poll_share(const struct hb_scene *s, u32 t)
 {
 	u32 n;
 	const struct hb_tl_sample *m = hb_timeline__samples(s->tl, t, &n);
+	struct hb_sysnos seen = {0};
 	u64 all = 0, in = 0;
 
 	for (u32 i = 0; i < n; i++) {
 		all += m[i].weight;
-		in += is_poll(m[i].sysno) ? m[i].weight : 0;
+		in += hb_sysnos__of(&seen, m[i].sysno, lists) ? m[i].weight : 0;
 	}
 	return hb_share(in, all);
 }
@@ -49,10 +42,11 @@ static u64 poll_calls(const struct hb_scene *s, u32 t)
 {
 	u32 n;
 	const struct hb_tl_syscall *c = hb_timeline__syscalls(s->tl, t, &n);
+	struct hb_sysnos seen = {0};
 	u64 in = 0;
 
 	for (u32 i = 0; i < n; i++)
-		in += is_poll(c[i].sysno);
+		in += hb_sysnos__of(&seen, c[i].sysno, lists) != 0;
 	return hb_rate(in, s->wall);
 }
 

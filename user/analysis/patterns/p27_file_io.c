@@ -24,9 +24,9 @@ static const char *const by_file[] = {"write", "writev",  "pwrite64", "pwritev",
 				      "readv", "pread64", "preadv",   "sendfile", "copy_file_range", NULL};
 static const char *const to_socket[] = {"sendto", "sendmsg", NULL};
 
-struct known { /* calls that are of each list */
-	struct hb_sysnos always, by_file, to_socket;
-};
+enum io { NONE, ALWAYS, BY_FILE, TO_SOCKET };
+static const char *const *const lists[] = {
+    [ALWAYS - 1] = always, [BY_FILE - 1] = by_file, [TO_SOCKET - 1] = to_socket, [TO_SOCKET] = NULL};
 
 /* A path, not "socket:[7]" or "pipe:[7]" or a terminal. */
 static bool is_file(const char *text)
@@ -34,19 +34,21 @@ static bool is_file(const char *text)
 	return text && text[0] == '/' && strncmp(text, "/dev/", 5) != 0 && strncmp(text, "/proc/", 6) != 0;
 }
 
-static bool is_io(const struct hb_scene *s, struct known *k, u32 pid, unsigned sysno, u64 fd, u64 chan,
-		  bool on_file)
+static bool is_io(const struct hb_scene *s, enum io io, u32 pid, u64 fd, u64 chan, bool on_file)
 {
 	const char *text;
 
-	if (hb_sysnos__in(&k->always, sysno, always))
+	switch (io) {
+	case ALWAYS:
 		return true;
-	if (hb_sysnos__in(&k->by_file, sysno, by_file))
+	case BY_FILE:
 		return on_file || is_file(hb_window__fd(s->w, pid, (u32)fd, chan));
-	if (!hb_sysnos__in(&k->to_socket, sysno, to_socket))
+	case TO_SOCKET:
+		text = hb_window__fd(s->w, pid, (u32)fd, chan);
+		return text && strstr(text, "/dev/log");
+	default:
 		return false;
-	text = hb_window__fd(s->w, pid, (u32)fd, chan);
-	return text && strstr(text, "/dev/log");
+	}
 }
 
 #define SAME_CALL 500000 /* ns: a call that runs for longer between two sleeps does more than file I/O */
@@ -55,7 +57,7 @@ struct sums {
 	u64 count, total, exposed, max;
 	u64 fd, chan; /* of the longest */
 	unsigned sysno;
-	struct known known;
+	struct hb_sysnos known;
 };
 
 static int one(const struct hb_scene *s, u32 t, const struct hb_span *at, unsigned sysno, u64 fd, u64 chan,
@@ -78,13 +80,19 @@ static int one(const struct hb_scene *s, u32 t, const struct hb_span *at, unsign
 	return 0;
 }
 
-static bool waits_for_file(const struct hb_scene *s, struct known *k, u32 pid, const struct hb_tl_sleep *z)
+static bool waits_for_file(const struct hb_scene *s, struct hb_sysnos *known, u32 pid,
+			   const struct hb_tl_sleep *z)
 {
-	const struct hb_tl_place *p = hb_timeline__place(s->tl, z);
+	const struct hb_tl_place *p;
+	enum io io;
 
-	return z->state != HB_TSTATE_RUNNING && z->sysno != HB_SYSNO_NONE &&
-	       is_io(s, k, pid, z->sysno, p->a0, p->chan,
-		     z->chankind == HB_CHAN_FILE || z->state == HB_TSTATE_DISK);
+	if (z->state == HB_TSTATE_RUNNING || z->sysno == HB_SYSNO_NONE)
+		return false;
+	io = hb_sysnos__of(known, z->sysno, lists);
+	if (io == NONE)
+		return false;
+	p = hb_timeline__place(s->tl, z);
+	return is_io(s, io, pid, p->a0, p->chan, z->chankind == HB_CHAN_FILE || z->state == HB_TSTATE_DISK);
 }
 
 static bool same_call(const struct hb_scene *s, const struct hb_tl_sleep *a, const struct hb_tl_sleep *b)
@@ -115,7 +123,7 @@ static int each(const struct hb_scene *s, u32 t, struct sums *sum, struct hb_dra
 	int err = 0;
 
 	for (u32 i = 0; i < n_calls && !err; i++)
-		if (is_io(s, &sum->known, pid, c[i].sysno, c[i].a0, 0, false))
+		if (is_io(s, hb_sysnos__of(&sum->known, c[i].sysno, lists), pid, c[i].a0, 0, false))
 			err = one(s, t, &c[i].at, c[i].sysno, c[i].a0, 0, sum, d);
 	for (u32 i = 0; i < n && !n_calls && !err; i++) {
 		struct hb_span at = z[i].at;

@@ -14,6 +14,7 @@ static const struct hb_param params[] = {
 };
 
 static const char *const calls[] = {"mmap", "munmap", "madvise", "mprotect", "mremap", "brk", NULL};
+static const char *const *const lists[] = {calls, NULL};
 
 static bool is_fault(const struct hb_tl_sleep *z, struct hb_sysnos *known)
 {
@@ -21,7 +22,7 @@ static bool is_fault(const struct hb_tl_sleep *z, struct hb_sysnos *known)
 		return false;
 	if (z->sysno == HB_SYSNO_NONE)
 		return z->chankind == HB_CHAN_NONE;
-	return hb_sysnos__in(known, z->sysno, calls);
+	return hb_sysnos__of(known, z->sysno, lists);
 }
 
 /* Sum and number of them, or with `d` cases. */

@@ -182,11 +182,17 @@ static inline bool hb_scene__named(const struct hb_scene *s, u32 name, const cha
 bool hb_scene__called(const struct hb_scene *s, const struct hb_tl_call *c, const char *const *globs,
 		      struct hb_named *seen);
 
-/* Is a system call one of these? `seen` keeps what was said of each number. */
+/* Which of these lists of names, which end with NULL each as they do together, has a system call: the number
+ * of the first that does + 1; 0 none. `seen` keeps what was said of each call. */
 struct hb_sysnos {
-	u8 is[512]; /* 0 not asked yet, 1 no, 2 yes */
+	u8 in[512]; /* that + 1; 0 not asked yet */
 };
-bool hb_sysnos__in(struct hb_sysnos *seen, unsigned sysno, const char *const *names);
+u32 hb_sysnos__look(struct hb_sysnos *seen, unsigned sysno, const char *const *const *lists);
+static inline u32 hb_sysnos__of(struct hb_sysnos *seen, unsigned sysno, const char *const *const *lists)
+{
+	return sysno < sizeof(seen->in) && seen->in[sysno] ? seen->in[sysno] - 1U
+							   : hb_sysnos__look(seen, sysno, lists);
+}
 
 /* a of b in millionths; 0 when b is 0. */
 u64 hb_share(u64 a, u64 b);

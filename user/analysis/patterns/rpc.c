@@ -136,6 +136,8 @@ struct pokes {
 	struct poke *v;
 	u32 n;
 	bool asked;
+	u32 pid; /* of who answered last; HB_NONE: nobody */
+	bool serves;
 };
 
 static bool asked_before(const struct hb_scene *s, u32 thread, struct pokes *p, u32 pid, u64 from, u64 to)
@@ -144,6 +146,15 @@ static bool asked_before(const struct hb_scene *s, u32 thread, struct pokes *p, 
 		p->v = pokes_of(s, thread, &p->n);
 	p->asked = true;
 	return p->v && poked(p->v, p->n, pid, from, to);
+}
+
+/* Neither drives our process nor is driven by it. Of many answers in a row one process is asked for. */
+static bool serves(const struct hb_scene *s, struct pokes *p, u32 server, u32 pid)
+{
+	if (server != p->pid)
+		p->serves = server != pid && !hb_scene__ancestor(s, server, pid) && !dispatches(s, server);
+	p->pid = server;
+	return p->serves;
 }
 
 /* One wait, false wake-ups joined: fills *r, false when it is none. */
@@ -155,7 +166,7 @@ static bool examine(const struct hb_scene *s, u32 thread, u32 i, struct pokes *p
 	u32 last = e[i].last < n ? e[i].last : i;
 	const struct hb_task *by = is_message(&z[i]) ? hb_wake__task(s->wk, thread, last) : NULL;
 
-	if (!by || by->pid == pid || hb_scene__ancestor(s, by->pid, pid) || dispatches(s, by->pid))
+	if (!by || !serves(s, p, by->pid, pid))
 		return false;
 	*r = (struct hb_rpc){.begin = z[i].at.begin,
 			     .end = z[last].at.end,
@@ -169,14 +180,30 @@ static bool examine(const struct hb_scene *s, u32 thread, u32 i, struct pokes *p
 	return r->seen || (!by->target && is_one_peer(&z[last]));
 }
 
+static int push(struct hb_rpcs *out, const struct hb_rpc *r)
+{
+	if (out->n == out->cap) {
+		u32 cap = out->cap ? 2 * out->cap : 64;
+		struct hb_rpc *v = reallocarray(out->v, cap, sizeof(*v));
+
+		if (!v)
+			return -ENOMEM;
+		out->v = v;
+		out->cap = cap;
+	}
+	out->v[out->n++] = *r;
+	return 0;
+}
+
 /* A call under way when the window begins or ends has one half only: it is one when it waits where others
  * did. */
-static void at_the_edges(const struct hb_scene *s, u32 thread, struct hb_rpcs *out)
+static int at_the_edges(const struct hb_scene *s, u32 thread, struct hb_rpcs *out)
 {
 	u32 n, found = out->n;
+	int err = 0;
 	const struct hb_tl_sleep *z = hb_timeline__sleeps(s->tl, thread, &n);
 
-	for (u32 i = 0; i < n; i++) {
+	for (u32 i = 0; i < n && !err; i++) {
 		if (!(z[i].flags & (HB_OFFCPU_BEFORE | HB_OFFCPU_OPEN)))
 			continue;
 		for (u32 k = 0; k < found; k++) {
@@ -187,45 +214,42 @@ static void at_the_edges(const struct hb_scene *s, u32 thread, struct hb_rpcs *o
 			r.begin = z[i].at.begin;
 			r.end = z[i].at.end;
 			r.next = next_work(s, r.end);
-			out->v[out->n++] = r;
+			err = push(out, &r);
 			break;
 		}
 	}
+	return err;
 }
 
 int hb_rpcs__find(const struct hb_scene *s, u32 thread, u64 least, struct hb_rpcs *out)
 {
 	u32 n, edges;
-	struct pokes p = {.n = 0};
+	struct pokes p = {.pid = HB_NONE};
 	const struct hb_edge *e = hb_wake__edges(s->wk, thread, &edges);
+	int err = 0;
 
 	hb_timeline__sleeps(s->tl, thread, &n);
-	out->n = 0;
-	out->v = calloc(2 * (size_t)n + 1, sizeof(*out->v));
-	if (!out->v)
-		return -ENOMEM;
-	for (u32 i = 0; i < n; i++) {
+	*out = (struct hb_rpcs){.n = 0};
+	for (u32 i = 0; i < n && !err; i++) {
 		struct hb_rpc r;
 
 		if (examine(s, thread, i, &p, &r) && r.end - r.begin >= least)
-			out->v[out->n++] = r;
+			err = push(out, &r);
 		if (e[i].last < n && e[i].last > i)
 			i = e[i].last;
 	}
 	free(p.v);
-	if (p.asked && !p.v) {
+	err = p.asked && !p.v ? -ENOMEM : err;
+	err = err ? err : at_the_edges(s, thread, out);
+	if (err)
 		hb_rpcs__free(out);
-		return -ENOMEM;
-	}
-	at_the_edges(s, thread, out);
-	return 0;
+	return err;
 }
 
 void hb_rpcs__free(struct hb_rpcs *r)
 {
 	free(r->v);
-	r->v = NULL;
-	r->n = 0;
+	*r = (struct hb_rpcs){.n = 0};
 }
 
 /* Stacks and servers are few, waits are many: each stack is looked at once. NO is what is kept for one that

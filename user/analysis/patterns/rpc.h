@@ -20,7 +20,7 @@ struct hb_rpc {
 
 struct hb_rpcs {
 	struct hb_rpc *v;
-	u32 n;
+	u32 n, cap;
 };
 
 /* Waits of a thread of `least` ns and more on sockets, pipes and queues that a thread of another process

@@ -19,7 +19,7 @@ static const char *const varying[] = {
 /* What identifies an operation to its neighbours. */
 static u64 mark_of(const struct hb_device_op *o)
 {
-	u64 x = o->name * 0x9e3779b97f4a7c15ULL + (o->size << 3 | o->kind);
+	u64 x = o->name * 0x9e3779b97f4a7c15ULL + ((u64)o->size << 3 | o->kind);
 
 	x *= 0xff51afd7ed558ccdULL;
 	return x ^ x >> 32;

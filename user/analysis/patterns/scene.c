@@ -161,19 +161,24 @@ bool hb_scene__called(const struct hb_scene *s, const struct hb_tl_call *c, cons
 	return r && hb_scene__named(s, r->name, globs, seen);
 }
 
-bool hb_sysnos__in(struct hb_sysnos *seen, unsigned sysno, const char *const *names)
+static bool is_in(const char *const *names, const char *name)
 {
-	u8 *is = sysno < sizeof(seen->is) ? &seen->is[sysno] : NULL;
-	const char *name;
-
-	if (is && *is)
-		return *is == 2;
-	name = hb_sysno__name(sysno);
-	while (name && *names && strcmp(*names, name) != 0)
+	while (*names && strcmp(*names, name) != 0)
 		names++;
-	if (is)
-		*is = name && *names ? 2 : 1;
-	return name && *names;
+	return *names != NULL;
+}
+
+u32 hb_sysnos__look(struct hb_sysnos *seen, unsigned sysno, const char *const *const *lists)
+{
+	const char *name = sysno == HB_SYSNO_NONE ? NULL : hb_sysno__name(sysno);
+	u32 i = 0, in;
+
+	while (name && lists[i] && !is_in(lists[i], name))
+		i++;
+	in = name && lists[i] ? i + 1 : 0;
+	if (sysno < sizeof(seen->in))
+		seen->in[sysno] = (u8)(in + 1);
+	return in;
 }
 
 void hb_named__free(struct hb_named *seen)

@@ -44,10 +44,10 @@ static void put_launches(struct hb_doc *d, const struct hb_device *v)
 	hb_json__ku64(j, "before_their_call", v->early);
 	hb_json__ku64(j, "into_empty_queue", v->empty);
 	hb_json__kobject(j, "delay");
-	hb_doc__dist(d, &v->delay, "_ns");
+	hb_doc__dist(d, &v->delay, HB_DOC_NS);
 	hb_json__end(j);
 	hb_json__kobject(j, "queue");
-	hb_doc__dist(d, &v->queue, "");
+	hb_doc__dist(d, &v->queue, HB_DOC_PLAIN);
 	hb_json__end(j);
 	hb_json__ku64(j, "eager_kernels", v->eager);
 	hb_json__ku64(j, "shorter_than_call", v->eager_short);
@@ -84,7 +84,7 @@ static void put_copy(struct hb_doc *d, const struct hb_copies *c)
 	hb_json__kstring(j, "from", hb_word(HB_WORDS_MEMKIND, c->src));
 	hb_json__kstring(j, "to", hb_word(HB_WORDS_MEMKIND, c->dst));
 	hb_json__kbool(j, "by_kernel", c->by_kernel);
-	hb_doc__dist(d, &c->dur, "_ns");
+	hb_doc__dist(d, &c->dur, HB_DOC_NS);
 	if (!c->by_kernel) {
 		hb_json__ku64(j, "bytes", c->bytes);
 		if (c->dur.total)
@@ -149,7 +149,7 @@ static void put_kernels(struct page *p)
 		hb_json__object(j);
 		hb_json__kstring(j, "name", hb_doc__str(&p->doc, k[i]->name));
 		hb_json__kstring(j, "class", hb_work__name(k[i]->work));
-		hb_doc__dist(&p->doc, &k[i]->dur, "_ns");
+		hb_doc__dist(&p->doc, &k[i]->dur, HB_DOC_NS);
 		hb_json__kreal(j, "share", all ? (double)k[i]->dur.total / (double)all : 0, 6);
 		hb_json__end(j);
 	}

@@ -22,28 +22,27 @@ void hb_doc__hist(struct hb_doc *d, const struct hb_hist *h)
 	hb_json__ku64(d->j, "max_ns", h->max);
 }
 
-void hb_doc__dist(struct hb_doc *d, const struct hb_dist *x, const char *unit)
+void hb_doc__dist(struct hb_doc *d, const struct hb_dist *x, enum hb_doc_unit unit)
 {
+	static const struct keys {
+		const char *total, *min, *p50, *p95, *max, *mean, *std;
+	} keys[] = {
+	    [HB_DOC_PLAIN] = {"total", "min", "p50", "p95", "max", "mean", "std"},
+	    [HB_DOC_NS] = {"total_ns", "min_ns", "p50_ns", "p95_ns", "max_ns", "mean_ns", "std_ns"},
+	};
+	const struct keys *k = &keys[unit];
 	struct hb_json *j = d->j;
-	char key[24];
-	const struct {
-		const char *name;
-		u64 value;
-	} m[] = {{"min", x->min}, {"p50", x->p50}, {"p95", x->p95}, {"max", x->max}};
 
 	hb_json__ku64(j, "count", x->count);
-	snprintf(key, sizeof(key), "total%s", unit);
-	hb_json__ku64(j, key, x->total);
+	hb_json__ku64(j, k->total, x->total);
 	if (!x->count)
 		return;
-	for (size_t i = 0; i < sizeof(m) / sizeof(*m); i++) {
-		snprintf(key, sizeof(key), "%s%s", m[i].name, unit);
-		hb_json__ku64(j, key, m[i].value);
-	}
-	snprintf(key, sizeof(key), "mean%s", unit);
-	hb_json__kreal(j, key, x->mean, 3);
-	snprintf(key, sizeof(key), "std%s", unit);
-	hb_json__kreal(j, key, x->std, 3);
+	hb_json__ku64(j, k->min, x->min);
+	hb_json__ku64(j, k->p50, x->p50);
+	hb_json__ku64(j, k->p95, x->p95);
+	hb_json__ku64(j, k->max, x->max);
+	hb_json__kreal(j, k->mean, x->mean, 3);
+	hb_json__kreal(j, k->std, x->std, 3);
 }
 
 void hb_doc__proc(struct hb_doc *d, const struct hb_proc_stat *p)

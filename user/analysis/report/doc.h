@@ -19,8 +19,9 @@ const char *hb_doc__str(const struct hb_doc *d, u32 id);
 
 /* Members of the object that is open. */
 void hb_doc__hist(struct hb_doc *d, const struct hb_hist *h); /* total_ns, min_ns, .. max_ns */
-/* count, total, min, p50, p95, max, mean, std, each with the unit behind its name: "_ns". */
-void hb_doc__dist(struct hb_doc *d, const struct hb_dist *x, const char *unit);
+/* count, total, min, p50, p95, max, mean, std, each but the first with the unit behind its name. */
+enum hb_doc_unit { HB_DOC_PLAIN, HB_DOC_NS };
+void hb_doc__dist(struct hb_doc *d, const struct hb_dist *x, enum hb_doc_unit unit);
 void hb_doc__proc(struct hb_doc *d, const struct hb_proc_stat *p); /* pid, comm */
 void hb_doc__task(struct hb_doc *d, const char *key,
 		  const struct hb_task *t);			   /* an object; nothing for NULL */

@@ -18,7 +18,7 @@ static void put_row(struct hb_doc *d, const void *row)
 		hb_json__ku64(d->j, "line", r->line);
 	hb_json__kstring(d->j, "basis", hb_operator__basis(r->basis));
 	hb_json__ku64(d->j, "pid", r->pid);
-	hb_doc__dist(d, &r->host, "_ns");
+	hb_doc__dist(d, &r->host, HB_DOC_NS);
 	hb_json__ku64(d->j, "launches", r->launches);
 	hb_json__ku64(d->j, "waited_ns", r->waited_ns);
 	if (!r->device.count)
@@ -26,7 +26,7 @@ static void put_row(struct hb_doc *d, const void *row)
 	hb_json__kobject(d->j, "device");
 	hb_json__ku64(d->j, "operations", r->operations);
 	hb_json__ku64(d->j, "work_ns", r->device_ns);
-	hb_doc__dist(d, &r->device, "_ns");
+	hb_doc__dist(d, &r->device, HB_DOC_NS);
 	hb_json__end(d->j);
 }
 

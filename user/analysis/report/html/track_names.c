@@ -26,7 +26,7 @@ static u32 seg_name(const struct hb_page *p, const struct hb_lane *lane, u32 ite
 	u32 n;
 
 	seg = &hb_path__segs(hb_host__path(p->in->host), lane->pid, &n)[item];
-	if (seg->thread == s->thread || seg->thread == HB_NONE)
+	if (seg->thread == s->thread)
 		return hb_labels__add(p->labels, hb_seg__name(seg->kind));
 	snprintf(buf, sizeof(buf), "%s (%s)", hb_seg__name(seg->kind),
 		 hb_decode__comm(p->in->w, hb_timeline__thread(tl, seg->thread)->task));
