@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Patterns in windows as profilers' traces give them: calls that do not say what they copied, devices that do.
+/* Patterns in windows as profilers' traces give them: calls that do not say what they copied, devices that
+ * do.
  */
 #include "device_rig.h"
 
@@ -17,7 +18,7 @@ static struct pat imported(const char *name)
 struct told { /* what the device says of a copy */
 	u64 begin, length, bytes;
 	u8 copy;
-	bool not; /* it has no record */
+	bool not ; /* it has no record */
 };
 
 /* The call says only that it was one. */
@@ -37,13 +38,13 @@ static void copy(struct pat *p, u64 at, u64 span, u32 stack, struct told c)
 
 	PCALL(p, p->h.main, Q_COPY, at, at + span, .correlation = number, .stack = stack,
 	      .flags = HB_AFLAG_NO_STREAM);
-	if (!c.not)
+	if (!c.not )
 		pat_put(p, c.begin + c.length, p->h.main, HB_TYPE_device, &d);
 }
 
 /* ---- P02 ---- */
 
-/* A kernel of 1 ms, its result read back, a wait until it is there; 2 ms later the rest of the step, 5 ms. */
+/* A kernel of 3 ms, its result read back, a wait until it is there; 2 ms later the rest of the step, 4 ms. */
 static void read_back(struct pat *p, struct told c)
 {
 	pat_stack(p, 100, ST_TOLIST, "/srv/runner.py", "execute_model", "Tensor.tolist", NULL);
@@ -51,14 +52,14 @@ static void read_back(struct pat *p, struct told c)
 		u64 t = i * STEP;
 
 		launch(p, Q_TIMED, t + 100 * US, 5 * US,
-		       (struct op){.begin = t + 110 * US, .length = MS, .name = "gemm"});
-		c.begin = t + 1111 * US;
+		       (struct op){.begin = t + 110 * US, .length = 3 * MS, .name = "gemm"});
+		c.begin = t + 3111 * US;
 		c.length = 2 * US;
 		copy(p, t + 110 * US, 6 * US, ST_TOLIST, c);
-		PCALL(p, p->h.main, Q_STREAM_SYNC, t + 117 * US, t + 1115 * US, .stack = ST_TOLIST);
-		launch(p, Q_TIMED, t + 3115 * US, 5 * US,
-		       (struct op){.begin = t + 3125 * US, .length = 5 * MS, .name = "gemm"});
-		PCALL(p, p->h.main, Q_EVENT_SYNC, t + 3200 * US, t + STEP, .handle = 5);
+		PCALL(p, p->h.main, Q_STREAM_SYNC, t + 117 * US, t + 3115 * US, .stack = ST_TOLIST);
+		launch(p, Q_TIMED, t + 5115 * US, 5 * US,
+		       (struct op){.begin = t + 5125 * US, .length = 4 * MS, .name = "gemm"});
+		PCALL(p, p->h.main, Q_EVENT_SYNC, t + 5200 * US, t + STEP, .handle = 5);
 	}
 	pat_run(p);
 }
@@ -79,7 +80,7 @@ static void size_of_a_read_back(void **state)
 	read_back(&r, (struct told){.bytes = 8, .copy = HB_COPY_HTOD});
 	pat_silent(&r, "P02");
 	pat_end(&r);
-	read_back(&s, (struct told){.not= true});
+	read_back(&s, (struct told){.not = true});
 	assert_null(pat_get(&s, "P02"));
 	assert_int_equal(pat_not_checked(&s, "P02")->needs, HB_NEED_COPY_SIZES);
 	pat_end(&s);
@@ -140,7 +141,7 @@ static void size_of_many_copies(void **state)
 	pat_silent(&q, "P40e");
 	assert_int_equal(pat_ruled_out(&q, "P40e")->measure.value, 4 << 20);
 	pat_end(&q);
-	copies(&r, (struct told){.not= true});
+	copies(&r, (struct told){.not = true});
 	assert_null(pat_get(&r, "P40e"));
 	assert_int_equal(pat_not_checked(&r, "P40e")->needs, HB_NEED_COPY_SIZES);
 	pat_end(&r);
