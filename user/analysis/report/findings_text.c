@@ -142,7 +142,8 @@ static void print_chain(const struct text *t, const struct hb_finding *f)
 {
 	const struct hb_instance *x = hb_finding__shown(f);
 	const struct hb_hop *end = hb_finding__end(f);
-	char who[96], of[96];
+	const struct hb_task *main = end ? hb_window__task_by_tid(t->a->w, end->task->pid) : NULL;
+	char who[96], of[96] = "";
 
 	/* Who could run and had no CPU waited for nobody; who held a GIL is told already. */
 	if (!f->chain[0] || (!end && (f->hop[0].by == HB_WAKE_PREEMPTED || x->waker)))
@@ -151,9 +152,9 @@ static void print_chain(const struct text *t, const struct hb_finding *f)
 	if (!end)
 		return;
 	task_text(t, end->task, who, sizeof(who));
-	snprintf(of, sizeof(of), " of process %u", end->task->pid);
-	LINE(t, "in the end for: %s%s; %s", who, end->task->pid != end->task->tid ? of : "",
-	     did(hb_hop__ending(end)));
+	if (main && main != end->task)
+		task_text(t, main, of, sizeof(of));
+	LINE(t, "in the end for: %s%s%s; %s", who, *of ? " of " : "", of, did(hb_hop__ending(end)));
 	print_stack(t, "there:", end->task->pid, hb_hop__stack(hb_host__timeline(t->a->h), end));
 }
 
@@ -246,13 +247,13 @@ static void print_none(const struct text *t)
 		hb_analysis__wrap(
 		    t->out, t->width, 2,
 		    "  none could be looked for: this window does not hold what the %u patterns need "
-		    "(listed below)",
+		    "(listed at the end)",
 		    not_looked);
 	else
 		hb_analysis__wrap(t->out, t->width, 2,
 				  "  none: of the %u patterns that could be looked for none costs enough to "
 				  "be worth a change; %u "
-				  "need what this window does not hold (both are listed below)",
+				  "need what this window does not hold (both are listed at the end)",
 				  looked, not_looked);
 }
 
