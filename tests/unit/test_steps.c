@@ -126,6 +126,107 @@ static void by_function_of_another_process(void **state)
 	rig_close(&h.r, w);
 }
 
+/* Ten calls of `func` in `file`, one every 10 ms, that give the step's work; the wait for it, until 9 ms, is
+ * `in` them or after them. */
+static const struct hb_series *of_function(struct host_rig *h, const char *func, const char *file, bool in,
+					   struct hb_window **w, struct hb_host **x)
+{
+	struct hb_loc l = {.func = hb_window_writer__string(h->r.w, func),
+			   .file = hb_window_writer__string(h->r.w, file),
+			   .lang = HB_LANG_PYTHON};
+	struct hb_rec_py_call p = {.dur = in ? 9500 * US : 1150 * US,
+				   .func = hb_window_writer__loc(h->r.w, &l),
+				   .flags = HB_PYCALL_TIMED};
+
+	for (u64 i = 0; i < 10; i++) {
+		rig_put(&h->r, i * 10 * MS + p.dur, h->main, HB_TYPE_py_call, &p);
+		host_step(h, i * 10 * MS);
+	}
+	*w = host_open(h);
+	*x = host_build(*w);
+	return series(*x, 100);
+}
+
+/* Where names are plain the file says whose they are. */
+static void plain_names(void **state)
+{
+	static const struct {
+		const char *func, *file;
+		enum hb_step_source source;
+	} is[] = {{"step", "vllm/v1/engine/core.py", HB_STEPS_PYCALL},
+		  {"step_with_batch_queue", "/usr/lib/vllm/v1/engine/core.py", HB_STEPS_PYCALL},
+		  {"step", "torch/optim/adam.py", HB_STEPS_READBACK},
+		  {"Adam.step", "vllm/v1/engine/core.py", HB_STEPS_READBACK},
+		  {"run_batch", "sglang/srt/managers/scheduler.py", HB_STEPS_PYCALLS},
+		  {"execute_model", "any.py", HB_STEPS_PYCALLS}};
+
+	for (size_t i = 0; i < sizeof(is) / sizeof(*is); i++) {
+		struct host_rig h = host_new("steps-plain");
+		struct hb_window *w;
+		struct hb_host *x;
+
+		assert_int_equal(of_function(&h, is[i].func, is[i].file, true, &w, &x)->source, is[i].source);
+		hb_host__free(x);
+		rig_close(&h.r, w);
+	}
+}
+
+/* A call that gives the work and does not wait for it is no iteration: that lasts until the next call. Nor is
+ * one that is only a part of it. */
+static void from_call_to_call(void **state)
+{
+	struct host_rig h = host_new("steps-launch"), g = host_new("steps-part"), k = host_new("steps-whole");
+	struct hb_window *w;
+	struct hb_host *x;
+	const struct hb_series *s = of_function(&h, "EngineCore.step", "core.py", false, &w, &x);
+
+	assert_int_equal(s->source, HB_STEPS_PYCALLS);
+	assert_int_equal(s->n, 9); /* when the last one was over is not seen */
+	assert_int_equal(s->step[3].begin, AT(30 * MS));
+	assert_int_equal(s->step[3].end, AT(40 * MS));
+	assert_int_equal(s->step[3].wait_ns, 7800 * US);
+	hb_host__free(x);
+	rig_close(&h.r, w);
+	s = of_function(&g, "GPUModelRunner.execute_model", "runner.py", true, &w, &x);
+	assert_int_equal(s->source, HB_STEPS_PYCALLS);
+	assert_int_equal(s->p50, 10 * MS);
+	hb_host__free(x);
+	rig_close(&g.r, w);
+	s = of_function(&k, "EngineCore.step", "core.py", true, &w, &x); /* it waits for all it gave */
+	assert_int_equal(s->source, HB_STEPS_PYCALL);
+	assert_int_equal(s->n, 10);
+	assert_int_equal(s->p50, 9500 * US);
+	hb_host__free(x);
+	rig_close(&k.r, w);
+}
+
+/* Two calls one right after the other overlap where times were rounded; one inside of another is no step. */
+static void rounded_times(void **state)
+{
+	struct host_rig h = host_new("steps-round");
+	struct hb_rec_py_call p = {.flags = HB_PYCALL_TIMED};
+	struct hb_window *w;
+	struct hb_host *x;
+	const struct hb_series *s;
+
+	p.func = rig_loc(&h.r, "EngineCore.step", "core.py", 0, HB_LANG_PYTHON);
+	for (u64 i = 0; i < 10; i++) {
+		p.dur = 2 * MS;
+		rig_put(&h.r, i * 10 * MS + 9500 * US, h.main, HB_TYPE_py_call, &p);
+		p.dur = 10 * MS + 1; /* ends 1 ns after the next one began */
+		rig_put(&h.r, i * 10 * MS + 10 * MS + 1, h.main, HB_TYPE_py_call, &p);
+		host_step(&h, i * 10 * MS);
+	}
+	w = host_open(&h);
+	x = host_build(w);
+	s = series(x, 100);
+	assert_int_equal(s->n, 10);
+	assert_int_equal(s->step[1].begin, s->step[0].end);
+	assert_int_equal(s->step[1].end, AT(20 * MS + 1));
+	hb_host__free(x);
+	rig_close(&h.r, w);
+}
+
 static void by_annotation(void **state)
 {
 	struct host_rig h = host_new("steps-mark");
@@ -588,6 +689,9 @@ int main(void)
 	    cmocka_unit_test(by_read_back),
 	    cmocka_unit_test(loops_and_rare_calls_are_no_steps),
 	    cmocka_unit_test(by_function_of_another_process),
+	    cmocka_unit_test(plain_names),
+	    cmocka_unit_test(from_call_to_call),
+	    cmocka_unit_test(rounded_times),
 	    cmocka_unit_test(by_annotation),
 	    cmocka_unit_test(by_waits_and_by_graphs),
 	    cmocka_unit_test(none_and_why),

@@ -23,6 +23,8 @@ const char *hb_steps__source_name(enum hb_step_source s)
 	    [HB_STEPS_READBACK] = "read-back",
 	    [HB_STEPS_SYNC] = "synchronisation",
 	    [HB_STEPS_GRAPH] = "graph launch",
+	    [HB_STEPS_PYCALLS] = "begin of the step function",
+	    [HB_STEPS_MARKS] = "begin of the annotation",
 	};
 
 	return (size_t)s < sizeof(names) / sizeof(*names) ? names[s] : "?";

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Engine steps: which thread of a process dispatches work to the accelerator, and where one iteration ends
- * and the next begins. In this order: calls of an engine's step function (py_call records); else the period
- * between successive read-backs (small copies to the host, at the return of whoever waited for them), waits,
- * or graph launches from one place, whichever recurs once an iteration. A process without steps says why.
- * A period holds the wait for the next request, too: hb_steps__leave_out() takes it off.
+ * and the next begins. In this order: calls of an engine's step function (py_call records), annotations of an
+ * imported trace; else the period between successive read-backs (small copies to the host, at the return of
+ * whoever waited for them), waits, or graph launches from one place, whichever recurs once an iteration.
+ * Calls and annotations between which the thread waits for the device are periods, too: from the begin of one
+ * to that of the next. A process without steps says why. A period holds the wait for the next request, too:
+ * hb_steps__leave_out() takes it off.
  */
 #ifndef HB_STEPS_H
 #define HB_STEPS_H
@@ -19,6 +21,8 @@ enum hb_step_source {
 	HB_STEPS_READBACK, /* copies to the host */
 	HB_STEPS_SYNC,
 	HB_STEPS_GRAPH,
+	HB_STEPS_PYCALLS, /* from one call of the step function to the next, as the waiting is between them */
+	HB_STEPS_MARKS,	  /* from one annotation to the next, for the same reason */
 };
 const char *hb_steps__source_name(enum hb_step_source s); /* "step function", "read-back", ... */
 

@@ -17,48 +17,87 @@
 
 /* ---- spans ---- */
 
-/* Functions that are one iteration, the whole engine's before a part of it. Qualified names from Python 3.11
- * on, plain ones before. */
-static const char *const step_functions[] = {
-    "EngineCore.step*",
-    "EngineCoreProc._process_engine_step",
-    "LLMEngine.step",
-    "Scheduler.event_loop_step",
-    "PyExecutor._executor_loop_step",
-    "Engine.one_step",
-    "one_step",
-    "engine_step",
-    "Scheduler.run_batch",
-    "PyExecutor._forward_step",
-    "*Worker*.execute_model",
-    "*ModelRunner.execute_model",
-    "ModelRunner.forward",
-    "execute_model",
+/* Functions that are one iteration, the whole engine's before a part of it: by qualified name, as from Python
+ * 3.11 on; where names are plain, as before and in profilers' traces, by file and name. */
+static const struct step_function {
+	const char *name, *file, *plain; /* globs; file NULL: the plain name alone says nothing */
+	bool part;			 /* of an iteration, that goes on to the next call */
+} step_functions[] = {
+    {"EngineCore.step*", "*engine/core.py", "step*", false},
+    {"EngineCoreProc._process_engine_step", "*engine/core.py", "_process_engine_step", false},
+    {"LLMEngine.step", "*llm_engine.py", "step", false},
+    {"Scheduler.event_loop_step", "*scheduler.py", "event_loop_step", false},
+    {"PyExecutor._executor_loop_step", "*py_executor.py", "_executor_loop_step", false},
+    {"Engine.one_step", NULL, NULL, false},
+    {"one_step", NULL, NULL, false},
+    {"engine_step", NULL, NULL, false},
+    {"Scheduler.run_batch", "*scheduler.py", "run_batch", true},
+    {"PyExecutor._forward_step", "*py_executor.py", "_forward_step", true},
+    {"*Worker*.execute_model", "*worker*.py", "execute_model", true},
+    {"*ModelRunner.execute_model", "*model_runner*.py", "execute_model", true},
+    {"ModelRunner.forward", "*model_runner.py", "forward", true},
+    {"execute_model", NULL, NULL, true},
 };
 #define N_FUNCTIONS (sizeof(step_functions) / sizeof(*step_functions))
 
-static const char *const step_marks[] = {"ProfilerStep#*", "execute_*", "step[[]*", "*engine_step*"};
+static const struct step_mark {
+	const char *name;
+	bool part;
+} step_marks[] = {
+    {"ProfilerStep#*", false}, {"execute_*", true}, {"step[[]*", false}, {"*engine_step*", false}};
 #define N_MARKS (sizeof(step_marks) / sizeof(*step_marks))
 
-static u32 rank_of(const char *name, const char *const *globs, u32 n)
+static u32 rank_of_mark(const char *name)
 {
 	u32 i = 0;
 
-	while (i < n && !hb_text__glob(globs[i], name))
+	while (i < N_MARKS && !hb_text__glob(step_marks[i].name, name))
 		i++;
 	return i;
 }
 
-/* Names recur: each is compared with the lists once. */
-static u32 rank_cached(const struct hb_step_names *names, enum hb_tl_kind kind, u32 id, const char *name)
+static u32 rank_of_function(const char *name, const char *file)
 {
-	bool calls = kind == HB_TL_PYCALL, fresh;
-	u64 *at = hb_map__slot(calls ? names->functions : names->marks, id, &fresh);
+	bool plain = !strchr(name, '.');
+	u32 i = 0;
+
+	for (; i < N_FUNCTIONS; i++) {
+		const struct step_function *f = &step_functions[i];
+
+		if (hb_text__glob(f->name, name) ||
+		    (plain && f->file && hb_text__glob(f->plain, name) && hb_text__glob(f->file, file)))
+			break;
+	}
+	return i;
+}
+
+/* Names recur: each is compared with the lists once. */
+static u32 mark_rank(const struct hb_step_names *names, const struct hb_window *w, u32 id)
+{
+	bool fresh;
+	u64 *at = hb_map__slot(names->marks, id, &fresh);
 	u32 rank;
 
 	if (at && !fresh)
 		return (u32)*at;
-	rank = calls ? rank_of(name, step_functions, N_FUNCTIONS) : rank_of(name, step_marks, N_MARKS);
+	rank = rank_of_mark(hb_window__string(w, id));
+	if (at)
+		*at = rank;
+	return rank;
+}
+
+static u32 function_rank(const struct hb_step_names *names, const struct hb_window *w, u32 id)
+{
+	const struct hb_loc *l = hb_window__loc(w, id);
+	bool fresh;
+	u64 *at = l ? hb_map__slot(names->functions, id, &fresh) : NULL;
+	u32 rank;
+
+	if (!l)
+		return N_FUNCTIONS;
+	if (at && !fresh)
+		return (u32)*at;
+	rank = rank_of_function(hb_window__string(w, l->func), hb_window__string(w, l->file));
 	if (at)
 		*at = rank;
 	return rank;
@@ -71,20 +110,14 @@ static u32 rank_at(const struct hb_timeline *tl, const struct hb_step_names *nam
 	struct hb_window *w = hb_timeline__window(tl);
 	const struct hb_tl_pycall *c;
 	const struct hb_tl_op *o;
-	const struct hb_loc *l;
 	u32 n;
 
 	if (kind == HB_TL_OP) {
 		o = &hb_timeline__ops(tl, thread, &n)[i];
-		return o->kind == HB_OPKIND_ANNOTATION
-			   ? rank_cached(names, kind, o->name, hb_window__string(w, o->name))
-			   : N_MARKS;
+		return o->kind == HB_OPKIND_ANNOTATION ? mark_rank(names, w, o->name) : N_MARKS;
 	}
 	c = &hb_timeline__pycalls(tl, thread, &n)[i];
-	l = hb_window__loc(w, c->func);
-	return (c->flags & HB_PYCALL_TIMED) && l
-		   ? rank_cached(names, kind, c->func, hb_window__string(w, l->func))
-		   : N_FUNCTIONS;
+	return c->flags & HB_PYCALL_TIMED ? function_rank(names, w, c->func) : N_FUNCTIONS;
 }
 
 struct spans { /* which spans are steps */
@@ -121,6 +154,44 @@ bool hb_steps__has_span(const struct hb_timeline *tl, const struct hb_step_names
 	return s.thread != HB_NONE;
 }
 
+/* Does the thread wait for the device between its steps rather than in them? Then it gives work in a step and
+ * has the results in the next one. */
+static bool waits_between(const struct hb_timeline *tl, const struct hb_steps_row *r)
+{
+	const struct hb_step *st = r->step;
+	u32 n, k = 0, last = HB_NONE, between = 0;
+	const struct hb_tl_call *c = hb_timeline__calls(tl, r->pub.thread, &n);
+	u64 in = 0, out = 0;
+
+	for (u32 i = hb_timeline__from(tl, r->pub.thread, HB_TL_CALL, st[0].begin);
+	     i < n && c[i].at.begin < st[r->pub.n - 1].begin; i++) {
+		if (!hb_call__waited(&c[i]))
+			continue;
+		while (st[k + 1].begin <= c[i].at.begin)
+			k++;
+		if (c[i].at.begin < st[k].end) {
+			in += c[i].at.end - c[i].at.begin;
+			continue;
+		}
+		out += c[i].at.end - c[i].at.begin;
+		between += k != last;
+		last = k;
+	}
+	return out > in && between >= r->pub.n / 2;
+}
+
+/* Then, and where the spans are a part of an iteration anyway, one goes from the begin of a span to the begin
+ * of the next; how long the last one was is not seen. */
+static void until_next(const struct hb_timeline *tl, struct hb_steps_row *r, bool part)
+{
+	if (r->pub.n < 3 || r->pub.dispatch != r->pub.thread || !(part || waits_between(tl, r)))
+		return;
+	r->pub.source = r->pub.source == HB_STEPS_PYCALL ? HB_STEPS_PYCALLS : HB_STEPS_MARKS;
+	for (u32 i = 0; i + 1 < r->pub.n; i++)
+		r->step[i].end = r->step[i + 1].begin;
+	r->pub.n--;
+}
+
 /* Spans of that rank, without those inside of another of them. *found says whether there are any. */
 static int from_spans(const struct hb_timeline *tl, const struct hb_step_names *names, struct hb_steps_row *r,
 		      enum hb_tl_kind kind, bool *found)
@@ -144,13 +215,18 @@ static int from_spans(const struct hb_timeline *tl, const struct hb_step_names *
 	for (u32 i = 0; i < n && !err; i++) {
 		const struct hb_span *s = hb_timeline__span(tl, best.thread, kind, i);
 
-		if (s->begin < done || rank_at(tl, names, best.thread, kind, i) != best.rank)
+		/* Times that a profiler rounds may overlap. */
+		if (s->end <= done || rank_at(tl, names, best.thread, kind, i) != best.rank)
 			continue;
 		if (kind == HB_TL_PYCALL)
 			r->pub.loc = hb_timeline__pycalls(tl, best.thread, &n)[i].func;
-		err = hb_steps__add(r, s->begin, s->end);
+		err = hb_steps__add(r, s->begin > done ? s->begin : done, s->end);
 		done = s->end;
 	}
+	if (!err)
+		until_next(tl, r,
+			   kind == HB_TL_PYCALL ? step_functions[best.rank].part
+						: step_marks[best.rank].part);
 	return err;
 }
 

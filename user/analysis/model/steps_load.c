@@ -32,7 +32,8 @@ static void before_work(struct hb_step *s, struct hb_step *prev, const struct hb
 	s->begin = h.end;
 }
 
-/* A graph launch begins its step: the wait is at the end, and what comes after it prepares the next launch.
+/* A graph launch, or a call of the step function, begins its step: the wait is at the end, and what comes
+ * after it prepares the next launch.
  */
 static void after_work(struct hb_step *s, struct hb_step *next, const struct hb_ivs *none)
 {
@@ -62,7 +63,7 @@ void hb_steps__cut_out(struct hb_steps_row *r, const struct hb_ivs *none)
 	for (u32 i = 0; i < n; i++)
 		if (r->pub.source == HB_STEPS_READBACK || r->pub.source == HB_STEPS_SYNC)
 			before_work(&r->step[i], i ? &r->step[i - 1] : NULL, none);
-		else if (r->pub.source == HB_STEPS_GRAPH)
+		else if (r->pub.source != HB_STEPS_PYCALL && r->pub.source != HB_STEPS_MARK)
 			after_work(&r->step[i], i + 1 < n ? &r->step[i + 1] : NULL, none);
 	r->pub.n = drop_empty(r->step, n);
 	r->pub.no_load_ns = hb_ivs__length(none);

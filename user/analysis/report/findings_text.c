@@ -382,6 +382,8 @@ static const char *border(enum hb_step_source s)
 	    [HB_STEPS_READBACK] = "from one copy of its results to the host to the next",
 	    [HB_STEPS_SYNC] = "from one wait for the device to the next",
 	    [HB_STEPS_GRAPH] = "from one launch of its graph to the next",
+	    [HB_STEPS_PYCALLS] = "from one call of the engine's step function to the next",
+	    [HB_STEPS_MARKS] = "from one span that the trace marks as a step to the next",
 	};
 
 	return (size_t)s < sizeof(text) / sizeof(*text) && text[s] ? text[s] : "of no known kind";
