@@ -83,9 +83,9 @@ enum hb_gap_size {		 /* of the time between two stretches of work on a device */
 const char *hb_gap__size_name(enum hb_gap_size s); /* "floor", "micro", "macro" */
 
 enum hb_gap_cause {
-	HB_GAP_HOST, /* the call that launched the next operation began in the gap: the device had nothing to
-			do */
-	HB_GAP_DEP,  /* that call was in before: the operation waited for an event, its stream, a peer */
+	HB_GAP_HOST, /* the call that launched the next operation began in the gap, or was still being made:
+			the device had nothing to do */
+	HB_GAP_DEP,  /* that call was done before: the operation waited for an event, its stream, a peer */
 	HB_GAP_UNKNOWN, /* the next operation has no call in the window */
 	HB_GAP_MISSING, /* by all signs the device was busy with what is not in the window (hb_device.missing)
 			 */
@@ -96,7 +96,8 @@ const char *hb_gap__cause_name(enum hb_gap_cause c); /* "host", "dependency", "u
 struct hb_gap { /* micro and macro gaps; floor gaps are only counted */
 	u64 begin, end;
 	u64 host_end; /* [begin, host_end) is the host's; [host_end, end) is launch latency. = begin unless
-			 HOST */
+			 HOST. Of a call that began before the gap it is that call's end, else the call's begin
+		       */
 	u32 next;     /* index of the operation that ended it */
 	u8 size, cause;
 };
@@ -104,8 +105,9 @@ struct hb_gap { /* micro and macro gaps; floor gaps are only counted */
 struct hb_gap_sum { /* gaps of one size */
 	u64 count, ns;
 	u64 host_ns, tail_ns; /* of host gaps: until the call, and from there to the operation */
+	u64 call_ns; /* host gaps whose call had begun before them: all of their time */
 	u64 dep_ns, unknown_ns;
-	u64 missing_ns; /* = ns - the four above */
+	u64 missing_ns; /* = ns - the five above */
 };
 
 /* ---- devices ---- */
@@ -196,6 +198,10 @@ struct hb_devices *hb_devices__build(struct hb_window *w, const struct hb_device
 				     struct hb_error *e);
 
 /* ---- asking ---- */
+
+/* The gap from `begin`, where all operations before number `next` of a device have ended, until that one
+ * begins: also those that are too short to be kept. */
+struct hb_gap hb_devices__gap(const struct hb_devices *d, const struct hb_device *v, u64 begin, u32 next);
 
 /* Adds the times a device was busy to a set: the union of its operations. hb_ivs.oom says whether there was
  * room. */

@@ -8,6 +8,8 @@
 /* From the return of its call to its begin an operation with nothing else in the queue needs some
  * microseconds. Where it took as long as this, something that is not in the window kept the device. */
 #define MISSING_NS 1000000
+/* Sooner after the return of its call no operation need begin: it waited for nothing but its launch. */
+#define LATENCY_NS 5000
 
 const char *hb_gap__size_name(enum hb_gap_size s)
 {
@@ -54,20 +56,41 @@ static bool missing(const struct hb_gap *g, const struct hb_device_op *o, const 
 	       l->begin - g->begin <= g->end - l->begin;
 }
 
-/* And how much of it is the host's. */
-static enum hb_gap_cause cause_of(const struct hb_devices *d, const struct dev *v, struct hb_gap *g)
+/* Its call began before the gap: was it still being made, or only just done? A copy's call that waits for the
+ * copy ends late for that reason. */
+static bool being_made(const struct hb_device_op *o, const struct hb_launch *l)
 {
-	const struct hb_device_op *o = &v->ops[g->next];
-	u64 t = o->launch ? asked(d, o) : 0;
+	return o->first && l->timed && o->begin <= l->end + LATENCY_NS &&
+	       (o->kind != HB_DEVKIND_MEMCPY || l->end < o->end);
+}
 
-	if (!o->launch || g->begin < v->pub.known)
+/* And how much of it is the host's. */
+static enum hb_gap_cause cause_of(const struct hb_devices *d, const struct hb_device *v, struct hb_gap *g)
+{
+	const struct hb_device_op *o = &v->op[g->next];
+	u64 until = o->launch ? asked(d, o) : 0;
+
+	if (!o->launch || g->begin < v->known)
 		return HB_GAP_UNKNOWN;
-	if (t <= g->begin)
-		return HB_GAP_DEP;
-	if (g->size == HB_GAP_MACRO && missing(g, o, launch_of(d, o)))
+	if (until <= g->begin) {
+		if (!being_made(o, launch_of(d, o)))
+			return HB_GAP_DEP;
+		until = launch_of(d, o)->end;
+	} else if (g->size == HB_GAP_MACRO && missing(g, o, launch_of(d, o))) {
 		return HB_GAP_MISSING;
-	g->host_end = t < g->end ? t : g->end;
+	}
+	until = until > g->begin ? until : g->begin;
+	g->host_end = until < g->end ? until : g->end;
 	return HB_GAP_HOST;
+}
+
+struct hb_gap hb_devices__gap(const struct hb_devices *d, const struct hb_device *v, u64 begin, u32 next)
+{
+	struct hb_gap g = {.begin = begin, .end = v->op[next].begin, .host_end = begin, .next = next};
+
+	g.size = (u8)size_of(g.end - g.begin);
+	g.cause = (u8)cause_of(d, v, &g);
+	return g;
 }
 
 static int keep(struct dev *v, const struct hb_gap *g)
@@ -86,17 +109,18 @@ static int keep(struct dev *v, const struct hb_gap *g)
 /* From `begin` until operation `next` begins. */
 static int add_gap(const struct hb_devices *d, struct dev *v, u64 begin, u32 next)
 {
-	struct hb_gap g = {.begin = begin, .end = v->ops[next].begin, .host_end = begin, .next = next};
+	struct hb_gap g = hb_devices__gap(d, &v->pub, begin, next);
 	u64 ns = g.end - g.begin;
-	struct hb_gap_sum *s;
+	struct hb_gap_sum *s = &v->pub.gaps[g.size];
 
-	g.size = (u8)size_of(ns);
-	g.cause = (u8)cause_of(d, v, &g);
-	s = &v->pub.gaps[g.size];
 	s->count++;
 	s->ns += ns;
 	switch (g.cause) {
 	case HB_GAP_HOST:
+		if (asked(d, &v->ops[next]) <= begin) {
+			s->call_ns += ns;
+			break;
+		}
 		s->host_ns += g.host_end - g.begin;
 		s->tail_ns += g.end - g.host_end;
 		break;

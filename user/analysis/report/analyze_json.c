@@ -25,6 +25,7 @@ static void put_gaps(struct hb_json *j, const struct hb_device *v)
 		hb_json__ku64(j, "total_ns", g->ns);
 		hb_json__ku64(j, "host_ns", g->host_ns);
 		hb_json__ku64(j, "latency_ns", g->tail_ns);
+		hb_json__ku64(j, "in_call_ns", g->call_ns);
 		hb_json__ku64(j, "dependency_ns", g->dep_ns);
 		hb_json__ku64(j, "unknown_ns", g->unknown_ns);
 		hb_json__ku64(j, "missing_ns", g->missing_ns);

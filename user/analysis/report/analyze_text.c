@@ -86,7 +86,7 @@ static struct hb_table *gaps(const struct page *p, const struct hb_device *v, st
 
 	t = t ? t
 	      : hb_table__new("device~|gaps>|count>|time>|no launch yet>|launch "
-			      "latency>|dependency>|unknown>|missing>");
+			      "latency>|being launched>|dependency>|unknown>|missing>");
 	for (int s = 0; s < HB_GAP_SIZES; s++) {
 		const struct hb_gap_sum *g = &v->gaps[s];
 
@@ -98,6 +98,7 @@ static struct hb_table *gaps(const struct page *p, const struct hb_device *v, st
 		part_cell(t, g->ns, span);
 		hb_cell__share(t, g->host_ns, g->ns);
 		hb_cell__share(t, g->tail_ns, g->ns);
+		hb_cell__share(t, g->call_ns, g->ns);
 		hb_cell__share(t, g->dep_ns, g->ns);
 		hb_cell__share(t, g->unknown_ns, g->ns);
 		hb_cell__share(t, g->missing_ns, g->ns);
