@@ -17,7 +17,7 @@ struct list { /* intervals of one kind and thread */
 	u32 n, cap;
 	u32 hint; /* where the last search ended: at most n */
 	bool unsorted;
-	u64 last; /* begin of the last one */
+	u64 last, last_end; /* begin and end of the last one */
 };
 
 struct thread {
@@ -336,8 +336,10 @@ static int add_kind(struct hb_timeline *tl, const struct kind *k, const struct h
 		k->fill(tl, r, s);
 		s->begin = r->begin < r->ts ? r->begin : r->ts;
 		s->end = r->ts;
-		l->unsorted |= s->begin < l->last;
+		/* An outer one that begins with an inner one ends later, and so comes after it. */
+		l->unsorted |= s->begin < l->last || (s->begin == l->last && s->end > l->last_end);
 		l->last = s->begin;
+		l->last_end = s->end;
 		tl->count[k - kinds]++;
 	}
 	return 0;

@@ -245,6 +245,8 @@ static void describe(struct hb_draft *d, const struct hb_case *c, struct hb_inst
 	x->stack = c->stack;
 	x->waker = c->waker;
 	x->waker_stack = c->waker_stack;
+	x->ran = c->ran;
+	x->launch = c->launch;
 	kept = keep_worst(&d->f, x);
 	if (kept && c->slept)
 		kept->waker = hb_wake__task(d->s->wk, c->thread, c->slept - 1);

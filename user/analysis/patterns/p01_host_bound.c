@@ -2,20 +2,24 @@
 /* The device waits for the host, which is busy all the time: it cannot launch as fast as the device works. */
 #include <errno.h>
 
+#include "analysis/model/decode.h"
+#include "analysis/model/doing.h"
 #include "analysis/patterns/pattern.h"
 #include "base/text.h"
 
-enum { GAP_SHARE, HOST_SHARE, ON_CPU, QUEUE, GAP, MISSING };
+enum { GAP_SHARE, HOST_SHARE, ON_CPU, EMPTY, GAP, MISSING };
 
 static const struct hb_param params[] = {
     [GAP_SHARE] = {"gap_share", HB_UNIT_SHARE, 150000,
 		   "gaps of 20 us and more, as a part of the device's time"},
     [HOST_SHARE] = {"host_share", HB_UNIT_SHARE, 700000,
-		    "those of these gaps that end by a launch which began inside of them, by time"},
+		    "those of these gaps that end by a launch which began, or was still being made, inside of "
+		    "them, by time"},
     [ON_CPU] = {"on_cpu", HB_UNIT_SHARE, 600000,
-		"the host's part of the gaps that the dispatch thread runs in (where scheduler events tell)"},
-    [QUEUE] = {"queue", HB_UNIT_COUNT, 1,
-	       "median number of operations launched and not begun, at a launch, at most"},
+		"the host's part of the gaps that the dispatch thread runs in (where scheduler events tell, or "
+		"the functions that it was in)"},
+    [EMPTY] = {"empty_share", HB_UNIT_SHARE, 500000,
+	       "those of the host's gaps at whose end nothing else was launched and not begun, by time"},
     [GAP] = {"gap", HB_UNIT_NS, 20000, "without device records: shorter idle times do not count"},
     [MISSING] = {"missing_share", HB_UNIT_SHARE, 500000,
 		 "the gaps' time in which the device's records must be incomplete: then nothing is said"},
@@ -34,49 +38,186 @@ static u32 thread_of(const struct hb_scene *s, const struct hb_launch *k)
 	return t ? hb_timeline__by_tid(s->tl, t->tid) : HB_NONE;
 }
 
-/* Host parts of the macro gaps, and how much of them their threads ran. */
-static void host_parts(const struct hb_scene *s, const struct hb_device *v, u64 *ns, u64 *running)
-{
-	*ns = *running = 0;
-	for (u32 i = 0; i < v->n_gaps; i++) {
-		const struct hb_gap *g = &v->gap[i];
-		const struct hb_device_op *o = op_after(v, g);
-		u32 t;
+/* The long gaps of a device while none of its process's works. */
+struct gaps {
+	const struct hb_device *v;
+	bool alone;	    /* its process has no other device */
+	struct hb_ivs idle; /* the host's parts */
+	u64 ns, missing;    /* all; those in which the device's records are incomplete */
+	u64 host, empty;    /* those that the host ends; that end by a launch with nothing else in the queue */
+	u64 part, running;  /* the host's part of those; what its threads ran of that */
+	struct hb_doing *doing;
+};
 
-		if (g->size != HB_GAP_MACRO || g->cause != HB_GAP_HOST)
+/* A process waits for what all of its devices wait for: it is told by the one that works most. */
+static bool leads(const struct hb_scene *s, const struct hb_device *v, bool *alone)
+{
+	const struct hb_device *o;
+
+	*alone = true;
+	for (u32 i = 0; (o = hb_devices__at(s->dev, i)); i++) {
+		if (o == v || o->pid != v->pid)
 			continue;
-		t = o ? thread_of(s, hb_devices__launch_of(s->dev, o)) : HB_NONE;
-		*ns += g->host_end - g->begin;
-		if (t != HB_NONE)
-			*running += hb_timeline__use(s->tl, t, g->begin, g->host_end).running;
+		*alone = false;
+		if (o->busy > v->busy || (o->busy == v->busy && o->index < v->index))
+			return false;
 	}
+	return true;
 }
 
-static int add_gaps(struct hb_draft *d, const struct hb_scene *s, const struct hb_device *v)
+static u64 idle_in(const struct hb_scene *s, const struct gaps *x, u64 begin, u64 end)
+{
+	return x->alone ? end - begin : hb_busy__idle_in(s->busy, x->v->pid, begin, end).min;
+}
+
+static int look_at(const struct hb_scene *s, struct gaps *x, const struct hb_gap *g)
+{
+	const struct hb_device_op *o = op_after(x->v, g);
+	u64 ns = idle_in(s, x, g->begin, g->end), part = idle_in(s, x, g->begin, g->host_end);
+	u32 t = o ? thread_of(s, hb_devices__launch_of(s->dev, o)) : HB_NONE;
+
+	if (g->cause == HB_GAP_MISSING) {
+		x->missing += ns;
+		return 0;
+	}
+	x->ns += ns;
+	if (g->cause != HB_GAP_HOST)
+		return 0;
+	x->host += ns;
+	x->empty += o && o->empty ? ns : 0;
+	x->part += part;
+	if (!part)
+		return 0;
+	if (t != HB_NONE)
+		x->running += hb_timeline__use(s->tl, t, g->begin, g->host_end).running;
+	return hb_doing__add(x->doing, t, g->begin, g->host_end, NULL);
+}
+
+/* The idle time of a process of several devices, from the begin of this one on. */
+static void idle_of(const struct hb_scene *s, struct gaps *x)
+{
+	struct hb_ivs idle = {0};
+	u32 n;
+	const struct hb_busy_span *b = hb_busy__spans(s->busy, x->v->pid, &n);
+
+	for (u32 i = 0; i < n; i++)
+		if (hb_busy_span__state(&b[i]) == HB_BUSY_IDLE)
+			hb_ivs__append(&idle, b[i].begin, hb_busy_span__end(&b[i]));
+	hb_ivs__and(&idle, x->v->host_idle, &x->idle);
+	x->idle.oom |= idle.oom;
+	hb_ivs__free(&idle);
+}
+
+static int look(const struct hb_scene *s, struct gaps *x)
 {
 	int err = 0;
 
-	for (u32 i = 0; i < v->n_gaps && !err; i++) {
-		const struct hb_gap *g = &v->gap[i];
-		const struct hb_device_op *o = op_after(v, g);
+	x->doing = hb_doing__new(s->tl);
+	if (!x->doing)
+		return -ENOMEM;
+	if (!x->alone)
+		idle_of(s, x);
+	for (u32 i = 0; i < x->v->n_gaps && !err; i++)
+		if (x->v->gap[i].size == HB_GAP_MACRO)
+			err = look_at(s, x, &x->v->gap[i]);
+	return err || x->idle.oom ? -ENOMEM : 0;
+}
+
+static int add_gaps(struct hb_draft *d, const struct hb_scene *s, const struct gaps *x)
+{
+	const struct hb_ivs *idle = x->alone ? x->v->host_idle : &x->idle;
+	int err = 0;
+
+	for (u32 i = 0; i < x->v->n_gaps && !err; i++) {
+		const struct hb_gap *g = &x->v->gap[i];
+		const struct hb_device_op *o = op_after(x->v, g);
 		const struct hb_launch *k = o ? hb_devices__launch_of(s->dev, o) : NULL;
 		struct hb_case c = {.begin = g->begin,
 				    .end = g->host_end,
 				    .thread = thread_of(s, k),
-				    .stack = k ? k->stack : 0};
+				    .stack = k ? k->stack : 0,
+				    .launch = true};
 
-		if (g->size == HB_GAP_MACRO && g->cause == HB_GAP_HOST && c.end > c.begin)
-			err = hb_draft__add_idle(d, &c, v->host_idle, v->host_idle);
+		if (g->size != HB_GAP_MACRO || g->cause != HB_GAP_HOST || c.end <= c.begin ||
+		    !idle_in(s, x, c.begin, c.end))
+			continue;
+		err = hb_doing__add(x->doing, c.thread, c.begin, c.end, &c.ran);
+		err = err ? err : hb_draft__add_idle(d, &c, idle, idle);
 	}
 	return err;
 }
 
+static bool is_checked(struct hb_look *l, const struct gaps *x)
+{
+	char text[32];
+
+	if (hb_share(x->missing, x->ns + x->missing) < hb_look__param(l, MISSING) || !x->missing)
+		return true;
+	hb_look__unchecked(
+	    l, HB_NEED_DEVICE,
+	    "device activity missing: %s of gaps end by work that was launched at once and began "
+	    "late: the device was busy with what is not in the window",
+	    hb_text__ns(text, sizeof(text), x->missing));
+	return false;
+}
+
+/* Did the threads that launch run? Without scheduler events the names of the functions they were in tell. */
+static bool ran(struct hb_look *l, const struct gaps *x)
+{
+	struct hb_doing_sum sum = hb_doing__sum(x->doing);
+
+	if (l->s->present & HB_NEED_SLEEP)
+		return hb_look__at_least(l, ON_CPU, hb_share(x->running, x->part));
+	return !sum.known || hb_look__at_least(l, ON_CPU, hb_share(sum.ns - sum.waited, sum.ns));
+}
+
+static void say_where(struct hb_draft *d, const struct hb_scene *s, const struct hb_doing *doing)
+{
+	const struct hb_did *x = hb_doing__most(doing);
+	const struct hb_loc *loc = x ? hb_window__loc(s->w, x->loc) : NULL;
+	char frame[256];
+
+	if (loc)
+		hb_draft__say(d, "; meanwhile it was in %s for %llu %% of the time",
+			      hb_decode__frame(s->w, loc, HB_FRAME_LINE, frame, sizeof(frame)),
+			      (unsigned long long)(hb_share(x->ns, hb_doing__sum(doing).ns) / 10000));
+}
+
+static int judge_gaps(struct hb_look *l, const struct gaps *x)
+{
+	const struct hb_device *v = x->v;
+	u64 span = v->end - v->begin;
+	struct hb_draft *d;
+
+	if (!is_checked(l, x))
+		return 0;
+	hb_look__subject(l);
+	if (!hb_look__at_least(l, GAP_SHARE, hb_share(x->ns, span)) ||
+	    !hb_look__at_least(l, HOST_SHARE, hb_share(x->host, x->ns)) || !ran(l, x) ||
+	    !hb_look__at_least(l, EMPTY, hb_share(x->empty, x->host)))
+		return 0;
+	d = hb_look__find(l,
+			  "device %u%s is idle %llu %% of its time in gaps of 20 us and more, %llu %% of which "
+			  "the host makes; %llu launches, the queue is empty at %llu of them",
+			  v->number, x->alone ? "" : ", as all of its process,",
+			  (unsigned long long)(hb_share(x->ns, span) / 10000),
+			  (unsigned long long)(hb_share(x->host, x->ns) / 10000),
+			  (unsigned long long)v->launches, (unsigned long long)v->empty);
+	if (!d)
+		return -ENOMEM;
+	say_where(d, l->s, x->doing);
+	hb_draft__pid(d, v->pid);
+	hb_draft__device(d, v->index);
+	if (!(l->s->present & HB_NEED_SLEEP))
+		hb_draft__confidence(d, HB_CONFIDENCE_MEDIUM,
+				     "whether the dispatch thread ran is not recorded");
+	return add_gaps(d, l->s, x);
+}
+
 static int by_device(struct hb_look *l, const struct hb_device *v)
 {
-	const struct hb_gap_sum *m = &v->gaps[HB_GAP_MACRO];
-	u64 host, running, seen = m->ns - m->missing_ns;
-	struct hb_draft *d;
-	char text[32];
+	struct gaps x = {.v = v};
+	int err;
 
 	if (v->early * 10 > v->linked) {
 		hb_look__unchecked(
@@ -86,37 +227,13 @@ static int by_device(struct hb_look *l, const struct hb_device *v)
 		    (unsigned long long)v->early, (unsigned long long)v->linked);
 		return 0;
 	}
-	if (hb_share(m->missing_ns, m->ns) >= hb_look__param(l, MISSING)) {
-		hb_look__unchecked(
-		    l, HB_NEED_DEVICE,
-		    "device activity missing: %s of gaps end by work that was launched at once and began "
-		    "late: the device was busy with what is not in the window",
-		    hb_text__ns(text, sizeof(text), m->missing_ns));
+	if (!leads(l->s, v, &x.alone))
 		return 0;
-	}
-
-	hb_look__subject(l);
-	host_parts(l->s, v, &host, &running);
-	if (!hb_look__at_least(l, GAP_SHARE, hb_share(seen, v->end - v->begin)) ||
-	    !hb_look__at_least(l, HOST_SHARE, hb_share(m->host_ns + m->tail_ns, seen)) ||
-	    ((l->s->present & HB_NEED_SLEEP) && !hb_look__at_least(l, ON_CPU, hb_share(running, host))) ||
-	    !hb_look__at_most(l, QUEUE, v->queue.p50))
-		return 0;
-	d = hb_look__find(
-	    l,
-	    "device %u is idle %llu %% of its time in gaps of 20 us and more, %llu %% of which the host "
-	    "makes; %llu launches, the queue is empty at %llu of them",
-	    v->number, (unsigned long long)(hb_share(seen, v->end - v->begin) / 10000),
-	    (unsigned long long)(hb_share(m->host_ns + m->tail_ns, seen) / 10000),
-	    (unsigned long long)v->launches, (unsigned long long)v->empty);
-	if (!d)
-		return -ENOMEM;
-	hb_draft__pid(d, v->pid);
-	hb_draft__device(d, v->index);
-	if (!(l->s->present & HB_NEED_SLEEP))
-		hb_draft__confidence(d, HB_CONFIDENCE_MEDIUM,
-				     "whether the dispatch thread ran is not recorded");
-	return add_gaps(d, l->s, v);
+	err = look(l->s, &x);
+	err = err ? err : judge_gaps(l, &x);
+	hb_ivs__free(&x.idle);
+	hb_doing__free(x.doing);
+	return err;
 }
 
 /* ---- without device records: by what is inferred of the device ---- */
@@ -171,8 +288,16 @@ static int judge(struct hb_look *l, const struct hb_series *p, const struct hb_i
 		running += hb_timeline__use(l->s->tl, p->dispatch, idle->v[i].begin, idle->v[i].end).running;
 	}
 	hb_look__subject(l);
-	if (!(l->s->present & HB_NEED_SLEEP) || !hb_look__at_least(l, GAP_SHARE, hb_share(sum, span)) ||
-	    !hb_look__at_least(l, ON_CPU, hb_share(running, sum)))
+	if (!hb_look__at_least(l, GAP_SHARE, hb_share(sum, span)))
+		return 0;
+	if (!(l->s->present & HB_NEED_SLEEP)) {
+		hb_look__unchecked(l, HB_NEED_SLEEP,
+				   "needs scheduler events, or device records: the device is likely idle %llu %% "
+				   "of the steps, and whether the thread that launches ran then is not recorded",
+				   (unsigned long long)(hb_share(sum, span) / 10000));
+		return 0;
+	}
+	if (!hb_look__at_least(l, ON_CPU, hb_share(running, sum)))
 		return 0;
 	d = hb_look__find(l,
 			  "the device is likely idle %llu %% of the steps: it is done with each launch "
@@ -215,8 +340,8 @@ HB_PATTERN(p01_host_bound) = {
     .params = params,
     .rule = "the device idles in gaps of 20 us and more for a good part of its time, most of them end by a "
 	    "launch that began "
-	    "inside the gap, its thread was running meanwhile, and the queue is empty at a launch. Without "
-	    "device records the "
+	    "inside the gap, its thread was running meanwhile, and nothing else was in the queue. Of a process "
+	    "with several devices only the time in which none works counts. Without device records the "
 	    "same by what waits for the device tell. A symptom: causes of other patterns go before it",
     .fix = "schedule one step ahead, return a device handle of the sampled ids, graphs, fusion; vLLM: "
 	   "--async-scheduling; SGLang: without --disable-overlap-schedule",

@@ -6,7 +6,7 @@
 #include "analysis/patterns/pattern.h"
 #include "base/text.h"
 
-enum { LAUNCHES, EAGER, SHORT, TINY, GAPS, LAUNCHING, WAITING };
+enum { LAUNCHES, EAGER, SHORT, TINY, GAPS, LONGEST, LAUNCHING, WAITING };
 
 static const struct hb_param params[] = {
     [LAUNCHES] = {"launches", HB_UNIT_COUNT, 50, "launches in the median step (without steps: in all)"},
@@ -17,7 +17,11 @@ static const struct hb_param params[] = {
     [TINY] =
 	{"tiny_share", HB_UNIT_SHARE, 700000,
 	 "or kernels below 10 us, of all, when the median kernel is no longer than the median launch call"},
-    [GAPS] = {"gap_share", HB_UNIT_SHARE, 150000, "gaps of 5 us and more, as a part of the device's time"},
+    [GAPS] = {"gap_share", HB_UNIT_SHARE, 150000,
+	      "idle time before kernels that are launched one by one, within the steps, as a part of the "
+	      "device's time"},
+    [LONGEST] = {"longest", HB_UNIT_NS, 1000000,
+		 "idle times longer than this are not of launching, and do not count"},
     [LAUNCHING] = {"launching_share", HB_UNIT_SHARE, 500000,
 		   "without device records: from the first to the last launch, as a part of the steps"},
     [WAITING] = {"waiting_share", HB_UNIT_SHARE, 200000,
@@ -95,42 +99,88 @@ static int medians(const struct hb_scene *s, const struct hb_device *v, u64 *ker
 	return k && c ? 0 : -ENOMEM;
 }
 
-static int add_gaps(struct hb_draft *d, const struct hb_scene *s, const struct hb_device *v)
+/* Idle time that a graph would save: before kernels that are launched one by one, in a step. */
+struct between {
+	const struct hb_series *p; /* NULL: without steps */
+	u64 longest;		   /* of one that launching makes */
+	struct hb_ivs idle;
+	u64 ns;
+};
+
+static bool same_step(const struct hb_series *p, u64 a, u64 b)
 {
+	return !p || !p->n || (a && b && hb_series__find(p, a) == hb_series__find(p, b));
+}
+
+/* What lies between operation i and all before it, which ended at `end`. */
+static bool is_between(const struct hb_scene *s, const struct hb_device *v, const struct between *x, u32 i,
+		       u64 end)
+{
+	const struct hb_device_op *o = &v->op[i];
+	struct hb_gap g;
+
+	if (o->kind != HB_DEVKIND_KERNEL || o->shared || o->graph || o->begin - end > x->longest ||
+	    !same_step(x->p, v->op[i - 1].asked, o->asked))
+		return false;
+	g = hb_devices__gap(s->dev, v, end, i);
+	return g.cause == HB_GAP_HOST;
+}
+
+/* Gaps of all lengths: at a few microseconds for each launch most of them are short. */
+static int find_between(const struct hb_scene *s, const struct hb_device *v, struct between *x)
+{
+	u64 end = v->begin;
+
+	for (u32 i = 0; i < v->n_ops; i++) {
+		if (i && v->op[i].begin > end && is_between(s, v, x, i, end)) {
+			hb_ivs__append(&x->idle, end, v->op[i].begin);
+			x->ns += v->op[i].begin - end;
+		}
+		end = v->op[i].end > end ? v->op[i].end : end;
+	}
+	return x->idle.oom ? -ENOMEM : 0;
+}
+
+static int add_between(struct hb_draft *d, const struct hb_scene *s, const struct hb_device *v,
+		       const struct between *x)
+{
+	u64 end = v->begin;
+	size_t at = 0;
 	int err = 0;
 
-	for (u32 i = 0; i < v->n_gaps && !err; i++) {
-		const struct hb_gap *g = &v->gap[i];
-		const struct hb_launch *k =
-		    g->next < v->n_ops ? hb_devices__launch_of(s->dev, &v->op[g->next]) : NULL;
-		const struct hb_task *t = k ? hb_window__task(s->w, k->task) : NULL;
-		struct hb_case c = {.begin = g->begin,
-				    .end = g->host_end,
-				    .thread = t ? hb_timeline__by_tid(s->tl, t->tid) : HB_NONE,
-				    .stack = k ? k->stack : 0};
+	for (u32 i = 0; i < v->n_ops && at < x->idle.n && !err; i++) {
+		const struct hb_device_op *o = &v->op[i];
 
-		if (g->cause == HB_GAP_HOST && c.end > c.begin)
-			err = hb_draft__add_idle(d, &c, v->host_idle, v->host_idle);
+		if (x->idle.v[at].begin == end && o->begin == x->idle.v[at].end) {
+			const struct hb_launch *k = hb_devices__launch_of(s->dev, o);
+			const struct hb_task *t = k ? hb_window__task(s->w, k->task) : NULL;
+			struct hb_case c = {.begin = end,
+					    .end = o->begin,
+					    .thread = t ? hb_timeline__by_tid(s->tl, t->tid) : HB_NONE,
+					    .stack = k ? k->stack : 0};
+
+			err = hb_draft__add_idle(d, &c, &x->idle, &x->idle);
+			at++;
+		}
+		end = o->end > end ? o->end : end;
 	}
 	return err;
 }
 
-static int by_device(struct hb_look *l, const struct hb_device *v)
+static int judge(struct hb_look *l, const struct hb_device *v, const struct between *x)
 {
-	const struct hb_series *p = hb_steps__of_pid(l->s->steps, v->pid);
-	u64 launches = v->launches, eager = 1000000, kernel, call, gaps = 0;
+	u64 launches = v->launches, eager = 1000000, kernel, call;
+	const struct hb_series *p = x->p && x->p->n ? x->p : NULL;
 	struct hb_draft *d;
 	char a[32], b[32];
 
-	if (p && p->n ? of_steps(p, &launches, &eager) : 0)
+	if (p ? of_steps(p, &launches, &eager) : 0)
 		return -ENOMEM;
-	if ((!p || !p->n) && has_graphs(v))
+	if (!p && has_graphs(v))
 		eager = 0;
-	for (u32 i = HB_GAP_MICRO; i <= HB_GAP_MACRO; i++)
-		gaps += v->gaps[i].ns - v->gaps[i].missing_ns;
 	hb_look__subject(l);
 	if (!hb_look__at_least(l, LAUNCHES, launches) || !hb_look__at_least(l, EAGER, eager) ||
-	    !hb_look__at_least(l, GAPS, hb_share(gaps, v->end - v->begin)))
+	    !hb_look__at_least(l, GAPS, hb_share(x->ns, v->end - v->begin)))
 		return 0;
 	if (medians(l->s, v, &kernel, &call))
 		return -ENOMEM;
@@ -145,7 +195,17 @@ static int by_device(struct hb_look *l, const struct hb_device *v)
 		return -ENOMEM;
 	hb_draft__pid(d, v->pid);
 	hb_draft__device(d, v->index);
-	return add_gaps(d, l->s, v);
+	return add_between(d, l->s, v, x);
+}
+
+static int by_device(struct hb_look *l, const struct hb_device *v)
+{
+	struct between x = {.p = hb_steps__of_pid(l->s->steps, v->pid), .longest = hb_look__param(l, LONGEST)};
+	int err = find_between(l->s, v, &x);
+
+	err = err ? err : judge(l, v, &x);
+	hb_ivs__free(&x.idle);
+	return err;
 }
 
 /* ---- without ---- */

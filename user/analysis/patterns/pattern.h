@@ -105,6 +105,8 @@ struct hb_case {
 	u64 begin, end;
 	u32 thread; /* of the timeline; HB_NONE */
 	u32 stack;  /* 0: none */
+	u32 ran;    /* location of the function that the thread was in; 0: not known */
+	bool launch; /* `stack` is of the launch that ended it */
 	const struct hb_task *waker;
 	u32 waker_stack;
 	u32 slept;   /* 0; or `waker` is who ended that sleep of the thread: index + 1 */

@@ -177,6 +177,8 @@ struct hb_instance {	/* one occurrence */
 	const struct hb_task *waker;  /* who ended it, or held what was waited for; NULL: not known */
 	u32 stack;		      /* of `thread`, for hb_window__stack(); 0: none */
 	u32 waker_stack;	      /* of `waker` */
+	u32 ran;		      /* location of the function that `thread` was in most of it; 0: not known */
+	bool launch;		      /* `stack` is of the launch that ended it */
 };
 
 #define HB_MEASURES  8

@@ -20,10 +20,20 @@ static void put_stack(struct hb_doc *d, const char *key, u32 pid, u32 stack)
 		hb_doc__stack(d, key, pid, stack);
 }
 
+static void put_ran(struct hb_doc *d, u32 loc)
+{
+	const struct hb_loc *l = loc ? hb_window__loc(d->w, loc) : NULL;
+	char frame[256];
+
+	if (l)
+		hb_json__kstring(d->j, "ran", hb_decode__frame(d->w, l, HB_FRAME_LINE, frame, sizeof(frame)));
+}
+
 static void put_who(struct hb_doc *d, const struct hb_finding *f, const struct hb_instance *x)
 {
 	hb_doc__task(d, "thread", x->thread);
 	put_stack(d, "stack", hb_finding__stack_pid(f, x), x->stack);
+	put_ran(d, x->ran);
 	hb_doc__task(d, "waker", x->waker);
 	put_stack(d, "waker_stack", x->waker ? x->waker->pid : 0, x->waker_stack);
 }

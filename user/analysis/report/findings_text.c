@@ -158,6 +158,16 @@ static void print_chain(const struct text *t, const struct hb_finding *f)
 	print_stack(t, "there:", end->task->pid, hb_hop__stack(hb_host__timeline(t->a->h), end));
 }
 
+/* The function in which its thread was. */
+static void print_ran(const struct text *t, u32 loc)
+{
+	const struct hb_loc *l = loc ? hb_window__loc(t->a->w, loc) : NULL;
+	char frame[256];
+
+	if (l)
+		LINE(t, "meanwhile in: %s", hb_decode__frame(t->a->w, l, HB_FRAME_LINE, frame, sizeof(frame)));
+}
+
 static void print_worst(const struct text *t, const struct hb_finding *f)
 {
 	const struct hb_instance *x = hb_finding__shown(f);
@@ -173,7 +183,8 @@ static void print_worst(const struct text *t, const struct hb_finding *f)
 	LINE(t, "worst: %s at %s into the window%s%s%s%s", hb_text__ns(ns, sizeof(ns), x->end - x->begin),
 	     hb_text__ns(at, sizeof(at), x->begin > start ? x->begin - start : 0), x->thread ? ", " : "",
 	     x->thread ? thread : "", x->waker ? "; ended or held up by " : "", x->waker ? waker : "");
-	print_stack(t, x->thread ? "at:" : "launched at:", hb_finding__stack_pid(f, x), x->stack);
+	print_ran(t, x->ran);
+	print_stack(t, x->thread && !x->launch ? "at:" : "launched at:", hb_finding__stack_pid(f, x), x->stack);
 	print_stack(t, "meanwhile:", x->waker ? x->waker->pid : 0, x->waker_stack);
 	print_chain(t, f);
 }
