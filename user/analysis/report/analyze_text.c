@@ -86,7 +86,7 @@ static struct hb_table *gaps(const struct page *p, const struct hb_device *v, st
 
 	t = t ? t
 	      : hb_table__new("device~|gaps>|count>|time>|no launch yet>|launch "
-			      "latency>|being launched>|dependency>|unknown>|missing>");
+			      "latency>|launching>|dependency>|unknown>|missing>");
 	for (int s = 0; s < HB_GAP_SIZES; s++) {
 		const struct hb_gap_sum *g = &v->gaps[s];
 

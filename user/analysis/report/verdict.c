@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "analysis/model/decode.h"
+#include "analysis/model/doing.h"
 #include "base/text.h"
 
 const char *hb_verdict__name(enum hb_verdict_kind k)
@@ -14,28 +16,79 @@ const char *hb_verdict__name(enum hb_verdict_kind k)
 	return k < HB_VERDICT_KINDS ? names[k] : "?";
 }
 
-struct sums { /* over all devices */
-	u64 span, idle, missing, comm;
-	u64 macro, host, dep; /* macro gaps: all of their time, that until the launch, that of dependencies */
+struct sums { /* over all processes */
+	u64 span, idle; /* of the time from the first operation to the last; none of its devices works */
+	u64 host, dep;	/* of idle: before work that the host launched late; that waited for other work */
+	u64 all, missing, comm; /* over all devices: their spans; what cannot be called idle; bare communication */
+	u64 first, last;
 	u32 devices;
+	bool together; /* a process has several devices */
 };
 
-static struct sums sums_of(const struct hb_devices *d)
+static u64 of_gaps(const struct hb_device *v, bool host)
 {
-	struct sums s = {0};
+	u64 ns = 0;
+
+	for (u32 i = 0; i < HB_GAP_SIZES; i++)
+		ns += host ? v->gaps[i].host_ns + v->gaps[i].tail_ns + v->gaps[i].call_ns : v->gaps[i].dep_ns;
+	return ns;
+}
+
+static void add_alone(struct sums *s, const struct hb_device *v)
+{
+	s->span += v->end - v->begin;
+	s->idle += v->idle;
+	s->host += of_gaps(v, true);
+	s->dep += of_gaps(v, false);
+}
+
+/* A process with several devices waits when none of them works: seen from the one that works most. */
+static void add_together(struct sums *s, const struct hb_devices *d, const struct hb_busy *busy, u32 first,
+			 u32 n)
+{
+	const struct hb_device *v = hb_devices__at(d, first);
+	u64 begin = v->begin, end = v->end;
+
+	for (u32 i = first + 1; i < first + n; i++) {
+		const struct hb_device *o = hb_devices__at(d, i);
+
+		begin = o->begin < begin ? o->begin : begin;
+		end = o->end > end ? o->end : end;
+		v = o->busy > v->busy ? o : v;
+	}
+	s->together = true;
+	s->span += end - begin;
+	s->idle += hb_busy__idle_in(busy, v->pid, begin, end).max;
+	for (u32 i = 0; i < v->n_gaps; i++) {
+		u64 ns = hb_busy__idle_in(busy, v->pid, v->gap[i].begin, v->gap[i].end).min;
+
+		s->host += v->gap[i].cause == HB_GAP_HOST ? ns : 0;
+		s->dep += v->gap[i].cause == HB_GAP_DEP ? ns : 0;
+	}
+}
+
+static struct sums sums_of(const struct hb_devices *d, const struct hb_host *h)
+{
+	struct sums s = {.first = UINT64_MAX};
 	const struct hb_device *v;
 
-	for (u32 i = 0; (v = hb_devices__at(d, i)); i++) {
-		const struct hb_gap_sum *g = &v->gaps[HB_GAP_MACRO];
+	for (u32 i = 0, n; (v = hb_devices__at(d, i)); i += n) {
+		const struct hb_device *o;
 
-		s.devices += v->n_ops > 0;
-		s.span += v->end - v->begin;
-		s.idle += v->idle;
-		s.missing += hb_ivs__length(v->not_known);
-		s.comm += v->exposed_comm;
-		s.macro += g->ns;
-		s.host += g->host_ns;
-		s.dep += g->dep_ns;
+		for (n = 0; (o = hb_devices__at(d, i + n)) && o->pid == v->pid; n++) {
+			s.devices += o->n_ops > 0;
+			s.all += o->end - o->begin;
+			s.missing += hb_ivs__length(o->not_known);
+			s.comm += o->exposed_comm;
+			s.first = o->begin < s.first ? o->begin : s.first;
+			s.last = o->end > s.last ? o->end : s.last;
+			if (!h)
+				add_alone(&s, o);
+		}
+		if (h && n > 1)
+			add_together(&s, d, hb_host__busy(h), i, n);
+		else if (h)
+			add_alone(&s, v);
 	}
 	return s;
 }
@@ -71,48 +124,141 @@ static const char *load_text(const struct hb_load *l, char *buf, size_t size)
 
 /* ---- from device records ---- */
 
+static const char *who(const struct sums *s)
+{
+	return s->together	? "the devices of each process, taken together, are"
+	       : s->devices > 1 ? "the devices are"
+				: "the device is";
+}
+
 static void idle(const struct sums *s, const struct hb_load *l, struct hb_verdict *v)
 {
-	const char *are = s->devices > 1 ? "the devices are" : "the device is";
 	double part = percent(s->idle, s->span);
 	char load[96];
 
-	if (percent(s->host, s->macro) >= HB_VERDICT_HOSTS)
+	if (percent(s->host, s->idle) >= HB_VERDICT_HOSTS)
 		say(v, HB_VERDICT_HOST,
-		    "%s idle %.1f %% of the time, and for %.0f %% of the time of the long gaps the call that "
-		    "launches the next work had not been made yet; %s",
-		    are, part, percent(s->host, s->macro), load_text(l, load, sizeof(load)));
-	else if (percent(s->dep, s->macro) >= 50)
+		    "%s idle %.1f %% of the time, and for %.0f %% of that the next work had not been launched "
+		    "yet, or had only just been; %s",
+		    who(s), part, percent(s->host, s->idle), load_text(l, load, sizeof(load)));
+	else if (percent(s->dep, s->idle) >= 50)
 		say(v, HB_VERDICT_UNKNOWN,
 		    "%s idle %.1f %% of the time, mostly with work launched that waited for an event, "
 		    "another stream or "
 		    "another device",
-		    are, part);
+		    who(s), part);
 	else
 		say(v, HB_VERDICT_UNKNOWN,
-		    "%s idle %.1f %% of the time, for more than one reason (see the gaps)", are, part);
+		    "%s idle %.1f %% of the time, for more than one reason (see the gaps)", who(s), part);
 }
 
 static void from_devices(const struct sums *s, const struct hb_load *l, struct hb_verdict *v)
 {
 	char ns[32];
 
-	if (percent(s->missing, s->span) >= HB_VERDICT_MISSING)
+	if (percent(s->missing, s->all) >= HB_VERDICT_MISSING)
 		say(v, HB_VERDICT_UNKNOWN,
 		    "device activity missing: for %s (%.1f %% of the time) the device looks idle and, by all "
 		    "signs, was "
 		    "not: work was launched and did not begin, as if other work were before it that is not "
 		    "in this window",
-		    hb_text__ns(ns, sizeof(ns), s->missing), percent(s->missing, s->span));
+		    hb_text__ns(ns, sizeof(ns), s->missing), percent(s->missing, s->all));
 	else if (percent(s->idle, s->span) >= HB_VERDICT_IDLE)
 		idle(s, l, v);
-	else if (percent(s->comm, s->span) >= HB_VERDICT_COMM)
+	else if (percent(s->comm, s->all) >= HB_VERDICT_COMM)
 		say(v, HB_VERDICT_COMMUNICATION,
 		    "%.1f %% of the devices' time is communication that no computation hides",
-		    percent(s->comm, s->span));
+		    percent(s->comm, s->all));
 	else
-		say(v, HB_VERDICT_BUSY, "%s busy %.1f %% of the time",
-		    s->devices > 1 ? "the devices are" : "the device is", 100 - percent(s->idle, s->span));
+		say(v, HB_VERDICT_BUSY, "%s busy %.1f %% of the time", who(s),
+		    100 - percent(s->idle, s->span));
+}
+
+/* ---- before the first and after the last operation ---- */
+
+/* Were calls made there that give the device work? Then what came of them was not recorded. The call of the
+ * first operation, and what is done in an instant, do not count. */
+#define AT_ONCE 1000000
+static bool called_outside(const struct hb_timeline *tl, u64 first, u64 last)
+{
+	for (u32 t = 0; t < hb_timeline__threads(tl); t++) {
+		u32 n;
+		const struct hb_tl_call *c = hb_timeline__calls(tl, t, &n);
+
+		for (u32 i = 0; i < n && c[i].at.begin < first; i++)
+			if (hb_call__is_work(&c[i]) && c[i].at.end + AT_ONCE < first)
+				return true;
+		for (u32 i = n; i-- && c[i].at.begin > last + AT_ONCE;)
+			if (hb_call__is_work(&c[i]))
+				return true;
+	}
+	return false;
+}
+
+/* What the threads that give the devices work did there. 0 or -ENOMEM. */
+static int did_outside(const struct hb_host *h, const struct sums *s, struct hb_doing *d)
+{
+	const struct hb_timeline *tl = hb_host__timeline(h);
+	const struct hb_steps *steps = hb_host__steps(h);
+	int err = 0;
+
+	for (u32 i = 0; i < hb_steps__series(steps) && !err; i++) {
+		u32 thread = hb_steps__at(steps, i)->dispatch;
+
+		err = hb_doing__add(d, thread, hb_timeline__start(tl), s->first, NULL);
+		err = err ? err : hb_doing__add(d, thread, s->last, hb_timeline__end(tl), NULL);
+	}
+	return err;
+}
+
+static void doing_text(const struct hb_host *h, const struct hb_doing *d, char *buf, size_t size)
+{
+	struct hb_window *w = hb_timeline__window(hb_host__timeline(h));
+	const struct hb_did *most = hb_doing__most(d);
+	const struct hb_loc *loc = most ? hb_window__loc(w, most->loc) : NULL;
+	char frame[128];
+
+	*buf = 0;
+	if (loc)
+		snprintf(buf, size, "; who launches was in %s for %.0f %% of that",
+			 hb_decode__frame(w, loc, HB_FRAME_LINE, frame, sizeof(frame)),
+			 percent(most->ns, hb_doing__sum(d).ns));
+}
+
+/* The window may be far longer than what the devices did in it: a hang, a load before the first step, a stray
+ * row of a trace. Where threads are seen to do something else then, that is what there is to say first. */
+static void outside(const struct sums *s, const struct hb_host *h, struct hb_verdict *v)
+{
+	u64 start = hb_timeline__start(hb_host__timeline(h)), end = hb_timeline__end(hb_host__timeline(h));
+	u64 before = s->first > start ? s->first - start : 0, after = end > s->last ? end - s->last : 0;
+	struct hb_doing *d;
+	struct hb_doing_sum sum;
+	char a[32], b[32], doing[192], was[sizeof(v->text)];
+
+	if (percent(before + after, end - start) < HB_VERDICT_OUTSIDE ||
+	    called_outside(hb_host__timeline(h), s->first, s->last))
+		return;
+	d = hb_doing__new(hb_host__timeline(h));
+	if (!d || did_outside(h, s, d)) {
+		hb_doing__free(d);
+		return;
+	}
+	doing_text(h, d, doing, sizeof(doing));
+	sum = hb_doing__sum(d);
+	hb_text__ns(a, sizeof(a), before);
+	hb_text__ns(b, sizeof(b), after);
+	snprintf(was, sizeof(was), "%s", v->text);
+	if (sum.known * 2 > sum.ns)
+		say(v, HB_VERDICT_UNKNOWN,
+		    "for %.1f %% of the window (%s before the first operation of a device, %s after the last "
+		    "one) nothing was launched%s. In the rest %s",
+		    percent(before + after, end - start), a, b, doing, was);
+	else
+		say(v, v->kind,
+		    "%s. That is of the %.1f %% of the window between the first operation of a device and the "
+		    "last; before it (%s) and after it (%s) nothing was launched",
+		    was, 100 - percent(before + after, end - start), a, b);
+	hb_doing__free(d);
 }
 
 /* ---- from calls alone ---- */
@@ -272,13 +418,15 @@ static void no_load(const struct hb_load *l, u64 wall, struct hb_verdict *v)
 
 struct hb_verdict hb_verdict__of(const struct hb_verdict_input *in)
 {
-	struct sums s = sums_of(in->devices);
+	struct sums s = sums_of(in->devices, in->host);
 	struct hb_verdict v = {0};
 
 	if (percent(in->load.none, in->wall) >= HB_VERDICT_NO_REQUESTS) {
 		no_load(&in->load, in->wall, &v);
 	} else if (s.devices && s.span) {
 		from_devices(&s, &in->load, &v);
+		if (in->host)
+			outside(&s, in->host, &v);
 	} else {
 		struct calls c = in->host ? by_calls(in->host) : (struct calls){0};
 

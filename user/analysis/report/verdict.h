@@ -20,16 +20,18 @@ const char *hb_verdict__name(enum hb_verdict_kind k); /* "unknown", "no load", "
 
 struct hb_verdict {
 	enum hb_verdict_kind kind;
-	char text[512]; /* a sentence or two for a person */
+	char text[768]; /* a sentence or two for a person */
 };
 
 /* From these shares of the devices' spans on: idle time is worth a look; it cannot be called idle;
- * communication that nothing hides is the limit. And of the long gaps, when they are the host's. In per cent.
+ * communication that nothing hides is the limit. And of the idle time, when it is the host's. In per cent.
  */
 #define HB_VERDICT_IDLE	   15
 #define HB_VERDICT_MISSING 10
 #define HB_VERDICT_COMM	   15
 #define HB_VERDICT_HOSTS   70
+/* Of the window, before the first operation of a device and after the last one: worth a word. */
+#define HB_VERDICT_OUTSIDE 50
 /* Without device records, of the window: known to be busy. */
 #define HB_VERDICT_BUSY_BY_CALLS 85
 
