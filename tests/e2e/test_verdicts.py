@@ -38,9 +38,9 @@ def test_launches_cost_more_than_the_kernels(analyze):
     assert ids(found) == ["P08", "P01"]
     cause, symptom = found["findings"]
     assert symptom["effect_of"] == "P08" and not cause.get("effect_of")
-    # 3.56 ms of macro gaps, of which the launch latency is no host's.
-    assert 3.0e6 < cause["exposed_ns"] < 3.6e6
-    assert 0.6 < cause["share"] < 0.7
+    # 3.598 ms of idle time, nearly all of it between kernels that a graph would put one behind the other.
+    assert 3.5e6 < cause["exposed_ns"] < 3.598e6
+    assert 0.7 < cause["share"] < 0.75
     assert cause["instances"] and cause["fix"] and cause["reference"]
 
 

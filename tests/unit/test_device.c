@@ -93,7 +93,8 @@ static void adds_up(const struct hb_device *v)
 	for (int s = 0; s < HB_GAP_SIZES; s++) {
 		const struct hb_gap_sum *g = &v->gaps[s];
 
-		assert_int_equal(g->host_ns + g->tail_ns + g->call_ns + g->dep_ns + g->unknown_ns + g->missing_ns, g->ns);
+		assert_int_equal(
+		    g->host_ns + g->tail_ns + g->call_ns + g->dep_ns + g->unknown_ns + g->missing_ns, g->ns);
 		gaps += g->ns;
 	}
 	assert_int_equal(gaps, v->idle);

@@ -96,7 +96,8 @@ const char *hb_gap__cause_name(enum hb_gap_cause c); /* "host", "dependency", "u
 struct hb_gap { /* micro and macro gaps; floor gaps are only counted */
 	u64 begin, end;
 	u64 host_end; /* [begin, host_end) is the host's; [host_end, end) is launch latency. = begin unless
-			 HOST. Of a call that began before the gap it is that call's end, else the call's begin
+			 HOST. Of a call that began before the gap it is that call's end, else the call's
+			 begin
 		       */
 	u32 next;     /* index of the operation that ended it */
 	u8 size, cause;
@@ -105,7 +106,7 @@ struct hb_gap { /* micro and macro gaps; floor gaps are only counted */
 struct hb_gap_sum { /* gaps of one size */
 	u64 count, ns;
 	u64 host_ns, tail_ns; /* of host gaps: until the call, and from there to the operation */
-	u64 call_ns; /* host gaps whose call had begun before them: all of their time */
+	u64 call_ns;	      /* host gaps whose call had begun before them: all of their time */
 	u64 dep_ns, unknown_ns;
 	u64 missing_ns; /* = ns - the five above */
 };

@@ -16,8 +16,8 @@ enum { ASKED = 1, BUILT_IN = 2, WAITS = 4 };
 struct hb_doing {
 	const struct hb_timeline *tl;
 	struct hb_window *w;
-	struct hb_rows rows;   /* struct hb_did, by location */
-	struct hb_map *kind;   /* location -> bits */
+	struct hb_rows rows; /* struct hb_did, by location */
+	struct hb_map *kind; /* location -> bits */
 	struct hb_doing_sum sum;
 };
 

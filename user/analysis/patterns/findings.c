@@ -99,6 +99,11 @@ const struct hb_finding *hb_findings__at(const struct hb_findings *f, u32 i)
 	return i < f->n ? &f->draft[i]->f : NULL;
 }
 
+u64 hb_findings__active(const struct hb_findings *f)
+{
+	return f->active;
+}
+
 const struct hb_ruled_out *hb_findings__ruled_out(const struct hb_findings *f, u32 i)
 {
 	return i < f->n_out ? &f->out[i] : NULL;
@@ -256,7 +261,7 @@ static void replay(struct hb_draft *d)
 static void judge(struct hb_draft *d, const struct hb_thresholds *t)
 {
 	struct hb_finding *f = &d->f;
-	u64 least = hb_thresholds__value(t, &hb_pattern_gates, "exposed_share") * d->s->wall / MILLION;
+	u64 least = hb_thresholds__value(t, &hb_pattern_gates, "exposed_share") * d->s->active / MILLION;
 	bool by_exposure = f->exposed_likely >= f->delay_ns && f->exposed_likely >= f->device_ns;
 
 	f->confidence = HB_CONFIDENCE_HIGH;
@@ -311,15 +316,15 @@ static bool passes(struct hb_draft *d, const struct hb_thresholds *t)
 {
 #define GATE(key) hb_thresholds__value(t, &hb_pattern_gates, key)
 	const struct hb_finding *f = &d->f;
-	u64 wall = d->s->wall, event = GATE("event");
+	u64 whole = d->s->active, event = GATE("event");
 
 	if (d->pass)
 		return true;
-	if (hb_share(f->exposed_likely, wall) >= GATE("exposed_share") && f->exposed_likely)
+	if (hb_share(f->exposed_likely, whole) >= GATE("exposed_share") && f->exposed_likely)
 		return true;
-	if (hb_share(f->delay_ns, wall) >= GATE("delay_share") && f->delay_ns)
+	if (hb_share(f->delay_ns, whole) >= GATE("delay_share") && f->delay_ns)
 		return true;
-	if (hb_share(f->device_ns, wall) >= GATE("device_share") && f->device_ns &&
+	if (hb_share(f->device_ns, whole) >= GATE("device_share") && f->device_ns &&
 	    busy_share(d) >= GATE("device_busy"))
 		return true;
 	if (f->n_worst && f->worst[0].exposed_likely >= event && f->worst[0].exposed_likely)
@@ -343,7 +348,7 @@ static void below_gate(struct hb_findings *f, const struct hb_draft *d, const st
 	struct hb_ruled_out r = {
 	    .pattern = d->f.pattern,
 	    .measure = {.param = p,
-			.value = idle_device ? busy_share(d) : hb_share(cost(&d->f), d->s->wall),
+			.value = idle_device ? busy_share(d) : hb_share(cost(&d->f), d->s->active),
 			.threshold = hb_thresholds__value(t, &hb_pattern_gates, p->key)},
 	};
 

@@ -39,6 +39,7 @@ struct hb_findings {
 	u32 n_low;
 	struct hb_not_checked *un;
 	u32 n_un;
+	u64 active; /* see hb_findings__active() */
 	bool oom;
 };
 

@@ -4,15 +4,15 @@
 
 static const struct hb_param params[] = {
     [HB_GATE_EXPOSED] = {"exposed_share", HB_UNIT_SHARE, 10000,
-			 "idle device that it is to blame for, of the window"},
+			 "idle device that it is to blame for, of the time with work"},
     [HB_GATE_STEP] = {"step_share", HB_UNIT_SHARE, 30000,
 		      "or such time in the median step, of the median step's length"},
     [HB_GATE_STEPS] = {"steps", HB_UNIT_COUNT, 20, "which needs so many steps"},
     [HB_GATE_EVENT] = {"event", HB_UNIT_NS, 100000000, "or when one occurrence exposed so much"},
     [HB_GATE_DELAY] = {"delay_share", HB_UNIT_SHARE, 10000,
-		       "or time for which it held requests up, of the window"},
+		       "or time for which it held requests up, of the time with work"},
     [HB_GATE_DEVICE] = {"device_share", HB_UNIT_SHARE, 10000,
-			"or device time that could be saved, of the window"},
+			"or device time that could be saved, of the time with work"},
     [HB_GATE_BUSY] = {"device_busy", HB_UNIT_SHARE, 500000,
 		      "time in which that device is busy, of all: else its work is not what limits"},
     [HB_GATE_COVERED] =
@@ -29,7 +29,9 @@ HB_PATTERN(gates) = {
     .title = "what passes for a finding",
     .rank = HB_RANK_OWN,
     .params = params,
-    .rule = "a finding passes when it exposed enough of the window, of the steps, or at once; or held "
+    .rule = "a finding passes when it exposed enough of the time with work (all of the window; of an "
+	    "imported trace from the first operation of a device or step to the last one), of the steps, or "
+	    "at once; or held "
 	    "requests up for "
 	    "long enough; or could save enough device time",
 };

@@ -12,12 +12,14 @@ enum { GAP_SHARE, HOST_SHARE, ON_CPU, EMPTY, GAP, MISSING };
 static const struct hb_param params[] = {
     [GAP_SHARE] = {"gap_share", HB_UNIT_SHARE, 150000,
 		   "gaps of 20 us and more, as a part of the device's time"},
-    [HOST_SHARE] = {"host_share", HB_UNIT_SHARE, 700000,
-		    "those of these gaps that end by a launch which began, or was still being made, inside of "
-		    "them, by time"},
-    [ON_CPU] = {"on_cpu", HB_UNIT_SHARE, 600000,
-		"the host's part of the gaps that the dispatch thread runs in (where scheduler events tell, or "
-		"the functions that it was in)"},
+    [HOST_SHARE] =
+	{"host_share", HB_UNIT_SHARE, 700000,
+	 "those of these gaps that end by a launch which began, or was still being made, inside of "
+	 "them, by time"},
+    [ON_CPU] =
+	{"on_cpu", HB_UNIT_SHARE, 600000,
+	 "the host's part of the gaps that the dispatch thread runs in (where scheduler events tell, or "
+	 "the functions that it was in)"},
     [EMPTY] = {"empty_share", HB_UNIT_SHARE, 500000,
 	       "those of the host's gaps at whose end nothing else was launched and not begun, by time"},
     [GAP] = {"gap", HB_UNIT_NS, 20000, "without device records: shorter idle times do not count"},
@@ -44,8 +46,8 @@ struct gaps {
 	bool alone;	    /* its process has no other device */
 	struct hb_ivs idle; /* the host's parts */
 	u64 ns, missing;    /* all; those in which the device's records are incomplete */
-	u64 host, empty;    /* those that the host ends; that end by a launch with nothing else in the queue */
-	u64 part, running;  /* the host's part of those; what its threads ran of that */
+	u64 host, empty;   /* those that the host ends; that end by a launch with nothing else in the queue */
+	u64 part, running; /* the host's part of those; what its threads ran of that */
 	struct hb_doing *doing;
 };
 
@@ -196,13 +198,14 @@ static int judge_gaps(struct hb_look *l, const struct gaps *x)
 	    !hb_look__at_least(l, HOST_SHARE, hb_share(x->host, x->ns)) || !ran(l, x) ||
 	    !hb_look__at_least(l, EMPTY, hb_share(x->empty, x->host)))
 		return 0;
-	d = hb_look__find(l,
-			  "device %u%s is idle %llu %% of its time in gaps of 20 us and more, %llu %% of which "
-			  "the host makes; %llu launches, the queue is empty at %llu of them",
-			  v->number, x->alone ? "" : ", as all of its process,",
-			  (unsigned long long)(hb_share(x->ns, span) / 10000),
-			  (unsigned long long)(hb_share(x->host, x->ns) / 10000),
-			  (unsigned long long)v->launches, (unsigned long long)v->empty);
+	d = hb_look__find(
+	    l,
+	    "device %u%s is idle %llu %% of its time in gaps of 20 us and more, %llu %% of which "
+	    "the host makes; %llu launches, the queue is empty at %llu of them",
+	    v->number, x->alone ? "" : ", as all of its process,",
+	    (unsigned long long)(hb_share(x->ns, span) / 10000),
+	    (unsigned long long)(hb_share(x->host, x->ns) / 10000), (unsigned long long)v->launches,
+	    (unsigned long long)v->empty);
 	if (!d)
 		return -ENOMEM;
 	say_where(d, l->s, x->doing);
@@ -291,10 +294,11 @@ static int judge(struct hb_look *l, const struct hb_series *p, const struct hb_i
 	if (!hb_look__at_least(l, GAP_SHARE, hb_share(sum, span)))
 		return 0;
 	if (!(l->s->present & HB_NEED_SLEEP)) {
-		hb_look__unchecked(l, HB_NEED_SLEEP,
-				   "needs scheduler events, or device records: the device is likely idle %llu %% "
-				   "of the steps, and whether the thread that launches ran then is not recorded",
-				   (unsigned long long)(hb_share(sum, span) / 10000));
+		hb_look__unchecked(
+		    l, HB_NEED_SLEEP,
+		    "needs scheduler events, or device records: the device is likely idle %llu %% "
+		    "of the steps, and whether the thread that launches ran then is not recorded",
+		    (unsigned long long)(hb_share(sum, span) / 10000));
 		return 0;
 	}
 	if (!hb_look__at_least(l, ON_CPU, hb_share(running, sum)))
@@ -338,11 +342,12 @@ HB_PATTERN(p01_host_bound) = {
     .rank = HB_RANK_SYMPTOM,
     .needs = HB_NEED_ACCEL,
     .params = params,
-    .rule = "the device idles in gaps of 20 us and more for a good part of its time, most of them end by a "
-	    "launch that began "
-	    "inside the gap, its thread was running meanwhile, and nothing else was in the queue. Of a process "
-	    "with several devices only the time in which none works counts. Without device records the "
-	    "same by what waits for the device tell. A symptom: causes of other patterns go before it",
+    .rule =
+	"the device idles in gaps of 20 us and more for a good part of its time, most of them end by a "
+	"launch that began "
+	"inside the gap, its thread was running meanwhile, and nothing else was in the queue. Of a process "
+	"with several devices only the time in which none works counts. Without device records the "
+	"same by what waits for the device tell. A symptom: causes of other patterns go before it",
     .fix = "schedule one step ahead, return a device handle of the sampled ids, graphs, fusion; vLLM: "
 	   "--async-scheduling; SGLang: without --disable-overlap-schedule",
     .ref = "vllm-project/vllm#6854 (bubbles of 5 to 13 ms), #23569; NVIDIA/TensorRT-LLM#13957 (580 us an "

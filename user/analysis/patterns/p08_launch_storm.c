@@ -200,7 +200,8 @@ static int judge(struct hb_look *l, const struct hb_device *v, const struct betw
 
 static int by_device(struct hb_look *l, const struct hb_device *v)
 {
-	struct between x = {.p = hb_steps__of_pid(l->s->steps, v->pid), .longest = hb_look__param(l, LONGEST)};
+	struct between x = {.p = hb_steps__of_pid(l->s->steps, v->pid),
+			    .longest = hb_look__param(l, LONGEST)};
 	int err = find_between(l->s, v, &x);
 
 	err = err ? err : judge(l, v, &x);

@@ -31,6 +31,7 @@ struct hb_scene {
 	const struct hb_devices *dev;	    /* NULL: none */
 	const struct hb_roofline *roofline; /* NULL: none */
 	u64 start, end, wall;		    /* of the window; wall is never 0 */
+	u64 active;			    /* of it, with work: hb_findings__active() */
 	u64 present;			    /* HB_NEED_* that the window has */
 	struct hb_exposure *exposure;	    /* inside */
 	struct hb_byop *byop;		    /* calls by what they are: byop.h */
@@ -103,9 +104,9 @@ void hb_look__note(struct hb_look *l, const char *fmt, ...) __attribute__((forma
 
 struct hb_case {
 	u64 begin, end;
-	u32 thread; /* of the timeline; HB_NONE */
-	u32 stack;  /* 0: none */
-	u32 ran;    /* location of the function that the thread was in; 0: not known */
+	u32 thread;  /* of the timeline; HB_NONE */
+	u32 stack;   /* 0: none */
+	u32 ran;     /* location of the function that the thread was in; 0: not known */
 	bool launch; /* `stack` is of the launch that ended it */
 	const struct hb_task *waker;
 	u32 waker_stack;

@@ -177,8 +177,8 @@ struct hb_instance {	/* one occurrence */
 	const struct hb_task *waker;  /* who ended it, or held what was waited for; NULL: not known */
 	u32 stack;		      /* of `thread`, for hb_window__stack(); 0: none */
 	u32 waker_stack;	      /* of `waker` */
-	u32 ran;		      /* location of the function that `thread` was in most of it; 0: not known */
-	bool launch;		      /* `stack` is of the launch that ended it */
+	u32 ran;     /* location of the function that `thread` was in most of it; 0: not known */
+	bool launch; /* `stack` is of the launch that ended it */
 };
 
 #define HB_MEASURES  8
@@ -275,6 +275,10 @@ u32 hb_finding__stack_pid(const struct hb_finding *f, const struct hb_instance *
  */
 const struct hb_finding *hb_findings__at(const struct hb_findings *f, u32 i);
 const struct hb_ruled_out *hb_findings__ruled_out(const struct hb_findings *f, u32 i);
+/* The time with work, ns: of an imported trace from the first operation of a device or step to the last one,
+ * where that is clearly shorter than the window, else the window's length. What is worth a finding is
+ * measured by it: a trace may hold minutes of loading, or one stray row of another year. */
+u64 hb_findings__active(const struct hb_findings *f);
 const struct hb_not_checked *hb_findings__not_checked(const struct hb_findings *f, u32 i);
 
 #endif

@@ -61,6 +61,35 @@ static void one(const struct hb_scene *s, const struct hb_pattern *p, const stru
 	hb_findings__add_out(out, &l.best);
 }
 
+/* From this part of the window on, in per cent, the rest is of no account. */
+#define NEARLY_ALL 90
+
+static void reach(u64 *first, u64 *last, u64 begin, u64 end)
+{
+	*first = begin < *first ? begin : *first;
+	*last = end > *last ? end : *last;
+}
+
+/* Who records a window says how long it is to be; a trace is as long as its rows make it. */
+static u64 active_of(const struct hb_scene *s)
+{
+	u64 first = UINT64_MAX, last = 0;
+	const struct hb_device *v;
+
+	if (!hb_window__meta(s->w, "imported"))
+		return s->wall;
+	for (u32 i = 0; s->dev && (v = hb_devices__at(s->dev, i)); i++)
+		if (v->n_ops)
+			reach(&first, &last, v->begin, v->end);
+	for (u32 i = 0; i < hb_steps__series(s->steps); i++) {
+		const struct hb_series *p = hb_steps__at(s->steps, i);
+
+		if (p->n)
+			reach(&first, &last, p->step[0].begin, p->step[p->n - 1].end);
+	}
+	return last <= first || last - first >= s->wall / 100 * NEARLY_ALL ? s->wall : last - first;
+}
+
 static int scene_of(struct hb_scene *s, struct hb_frame_pick *pick, const struct hb_patterns_input *in)
 {
 	int err;
@@ -81,6 +110,7 @@ static int scene_of(struct hb_scene *s, struct hb_frame_pick *pick, const struct
 	s->start = hb_timeline__start(s->tl);
 	s->end = hb_timeline__end(s->tl);
 	s->wall = s->end > s->start ? s->end - s->start : 1;
+	s->active = active_of(s);
 	s->present = hb_needs__present(s);
 	s->exposure = hb_exposure__new(s);
 	s->same = hb_sames__new(s->dev);
@@ -113,6 +143,7 @@ struct hb_findings *hb_patterns__run(const struct hb_patterns_input *in, const s
 		hb_error__nomem(e, "the findings");
 		return NULL;
 	}
+	f->active = s.active;
 	for (const struct hb_pattern *const *p = hb_patterns(); *p && !f->oom; p++)
 		one(&s, *p, t, f);
 	if (!f->oom)

@@ -201,6 +201,8 @@ static void put_states(struct page *p)
 	for (u32 i = 0; i < hb_steps__series(steps); i++) {
 		u32 pid = hb_steps__at(steps, i)->pid;
 		struct hb_busy_sum s = hb_busy__sum(busy, pid);
+		struct hb_ivs left = {0};
+		u64 ns;
 
 		hb_json__object(j);
 		hb_json__ku64(j, "pid", pid);
@@ -208,6 +210,9 @@ static void put_states(struct page *p)
 		hb_json__ku64(j, "busy_ns", s.busy);
 		hb_json__ku64(j, "idle_ns", s.idle);
 		hb_json__ku64(j, "unknown_ns", s.unknown);
+		if (!hb_analysis__unexplained(p->a, pid, &left, &ns))
+			hb_json__ku64(j, "unexplained_ns", ns);
+		hb_ivs__free(&left);
 		hb_json__end(j);
 	}
 	hb_json__end(j);
@@ -247,6 +252,7 @@ int hb_analysis__json_rows(const struct hb_analysis *a, const char *file, u32 ro
 		hb_json__kbool(p.doc.j, "linked_only", a->o.linked_only);
 		hb_doc__window(&p.doc);
 		put_verdict(&p);
+		hb_json__ku64(p.doc.j, "active_ns", hb_findings__active(a->f));
 		hb_analysis__put_findings(a, &p.doc);
 		hb_analysis__put_steps(a, &p.doc);
 		put_states(&p);

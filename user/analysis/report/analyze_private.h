@@ -74,6 +74,11 @@ void hb_analysis__wrap(FILE *out, unsigned width, unsigned indent, const char *f
     __attribute__((format(printf, 4, 5)));
 /* Findings, at most `rows` of them (0 = all), and what they cost. */
 void hb_analysis__print_findings(const struct hb_analysis *a, FILE *out, unsigned width, unsigned rows);
+/* Idle time of a process's device, known and likely, that no finding exposed: added to `out`, which is empty;
+ * and how much it is, where findings that rest on samples are taken off, too. 0 or -ENOMEM. */
+int hb_analysis__unexplained(const struct hb_analysis *a, u32 pid, struct hb_ivs *out, u64 *ns);
+/* The same in words where it is worth a word. */
+void hb_analysis__print_unexplained(const struct hb_analysis *a, FILE *out, unsigned width);
 /* What was looked at and is not so, and what could not be looked at. */
 void hb_analysis__print_rest(const struct hb_analysis *a, FILE *out, unsigned width);
 /* Steps of the engine, a line for each process. */

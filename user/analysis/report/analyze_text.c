@@ -85,8 +85,8 @@ static struct hb_table *gaps(const struct page *p, const struct hb_device *v, st
 	u64 span = v->end - v->begin;
 
 	t = t ? t
-	      : hb_table__new("device~|gaps>|count>|time>|no launch yet>|launch "
-			      "latency>|launching>|dependency>|unknown>|missing>");
+	      : hb_table__new("device~|gaps>|count>|time>|no launch yet>|latency>|"
+			      "launching>|dependency>|unknown>|missing>");
 	for (int s = 0; s < HB_GAP_SIZES; s++) {
 		const struct hb_gap_sum *g = &v->gaps[s];
 

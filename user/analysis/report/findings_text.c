@@ -50,13 +50,26 @@ struct text {
 	const struct hb_analysis *a;
 	FILE *out;
 	unsigned width;
+	char of[64]; /* what shares are of */
 };
 
 #define LINE(t, ...) hb_analysis__wrap((t)->out, (t)->width, INDENT, "   " __VA_ARGS__)
 
+/* Where the window is far longer than what there was to do in it, that counts: see hb_findings__active(). */
+static struct text text_of(const struct hb_analysis *a, FILE *out, unsigned width)
+{
+	struct text t = {.a = a, .out = out, .width = width, .of = "of the window"};
+	u64 active = hb_findings__active(a->f);
+	char ns[32];
+
+	if (active < hb_model__totals(a->m)->wall_ns)
+		snprintf(t.of, sizeof(t.of), "of the %s with work", hb_text__ns(ns, sizeof(ns), active));
+	return t;
+}
+
 static double of_window(const struct text *t, u64 ns)
 {
-	u64 wall = hb_model__totals(t->a->m)->wall_ns;
+	u64 wall = hb_findings__active(t->a->f);
 
 	return wall ? 100.0 * (double)ns / (double)wall : 0;
 }
@@ -66,19 +79,19 @@ static void cost_text(const struct text *t, const struct hb_finding *f, char *bu
 	char a[32], b[32], c[32];
 
 	if (f->exposed_max && f->exposed_min == f->exposed_max)
-		snprintf(buf, size, "%s of idle device (%.1f %% of the window)",
-			 hb_text__ns(a, sizeof(a), f->exposed_max), of_window(t, f->exposed_max));
+		snprintf(buf, size, "%s of idle device (%.1f %% %s)",
+			 hb_text__ns(a, sizeof(a), f->exposed_max), of_window(t, f->exposed_max), t->of);
 	else if (f->exposed_max)
-		snprintf(
-		    buf, size, "about %s of idle device (%.1f %% of the window; at least %s, at most %s)",
-		    hb_text__ns(a, sizeof(a), f->exposed_likely), of_window(t, f->exposed_likely),
-		    hb_text__ns(b, sizeof(b), f->exposed_min), hb_text__ns(c, sizeof(c), f->exposed_max));
+		snprintf(buf, size, "about %s of idle device (%.1f %% %s; at least %s, at most %s)",
+			 hb_text__ns(a, sizeof(a), f->exposed_likely), of_window(t, f->exposed_likely), t->of,
+			 hb_text__ns(b, sizeof(b), f->exposed_min),
+			 hb_text__ns(c, sizeof(c), f->exposed_max));
 	else if (f->delay_ns)
-		snprintf(buf, size, "%s of delay to requests (%.1f %% of the window)",
-			 hb_text__ns(a, sizeof(a), f->delay_ns), of_window(t, f->delay_ns));
+		snprintf(buf, size, "%s of delay to requests (%.1f %% %s)",
+			 hb_text__ns(a, sizeof(a), f->delay_ns), of_window(t, f->delay_ns), t->of);
 	else if (f->device_ns)
-		snprintf(buf, size, "%s of device time (%.1f %% of the window)",
-			 hb_text__ns(a, sizeof(a), f->device_ns), of_window(t, f->device_ns));
+		snprintf(buf, size, "%s of device time (%.1f %% %s)", hb_text__ns(a, sizeof(a), f->device_ns),
+			 of_window(t, f->device_ns), t->of);
 	else
 		snprintf(buf, size, "cost not known");
 }
@@ -165,7 +178,8 @@ static void print_ran(const struct text *t, u32 loc)
 	char frame[256];
 
 	if (l)
-		LINE(t, "meanwhile in: %s", hb_decode__frame(t->a->w, l, HB_FRAME_LINE, frame, sizeof(frame)));
+		LINE(t, "meanwhile in: %s",
+		     hb_decode__frame(t->a->w, l, HB_FRAME_LINE, frame, sizeof(frame)));
 }
 
 static void print_worst(const struct text *t, const struct hb_finding *f)
@@ -184,7 +198,8 @@ static void print_worst(const struct text *t, const struct hb_finding *f)
 	     hb_text__ns(at, sizeof(at), x->begin > start ? x->begin - start : 0), x->thread ? ", " : "",
 	     x->thread ? thread : "", x->waker ? "; ended or held up by " : "", x->waker ? waker : "");
 	print_ran(t, x->ran);
-	print_stack(t, x->thread && !x->launch ? "at:" : "launched at:", hb_finding__stack_pid(f, x), x->stack);
+	print_stack(t, x->thread && !x->launch ? "at:" : "launched at:", hb_finding__stack_pid(f, x),
+		    x->stack);
 	print_stack(t, "meanwhile:", x->waker ? x->waker->pid : 0, x->waker_stack);
 	print_chain(t, f);
 }
@@ -225,8 +240,8 @@ static void print_finding(const struct text *t, const struct hb_finding *f, u32 
 	if (f->pattern->ref)
 		LINE(t, "seen before: %s", f->pattern->ref);
 	if (f->gain_bound_ns)
-		LINE(t, "worth at most: %s (%.1f %% of the window)",
-		     hb_text__ns(a, sizeof(a), f->gain_bound_ns), of_window(t, f->gain_bound_ns));
+		LINE(t, "worth at most: %s (%.1f %% %s)", hb_text__ns(a, sizeof(a), f->gain_bound_ns),
+		     of_window(t, f->gain_bound_ns), t->of);
 	if (f->has_what_if && f->what_if.min == f->what_if.max)
 		LINE(t, "without it, all else the same: the steps end %s sooner",
 		     hb_text__ns(a, sizeof(a), f->what_if.max));
@@ -270,7 +285,7 @@ static void print_none(const struct text *t)
 
 void hb_analysis__print_findings(const struct hb_analysis *a, FILE *out, unsigned width, unsigned rows)
 {
-	struct text t = {.a = a, .out = out, .width = width};
+	struct text t = text_of(a, out, width);
 	const struct hb_finding *f;
 	u32 shown = 0, more = 0, open = 0;
 
@@ -286,6 +301,7 @@ void hb_analysis__print_findings(const struct hb_analysis *a, FILE *out, unsigne
 	}
 	if (!shown)
 		print_none(&t);
+	hb_analysis__print_unexplained(a, out, width);
 	if (more)
 		fprintf(out, "\n  ... and %u more (--rows 0 shows all)\n", more);
 	if (shown) {

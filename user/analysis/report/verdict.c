@@ -16,10 +16,11 @@ const char *hb_verdict__name(enum hb_verdict_kind k)
 	return k < HB_VERDICT_KINDS ? names[k] : "?";
 }
 
-struct sums { /* over all processes */
+struct sums {		/* over all processes */
 	u64 span, idle; /* of the time from the first operation to the last; none of its devices works */
 	u64 host, dep;	/* of idle: before work that the host launched late; that waited for other work */
-	u64 all, missing, comm; /* over all devices: their spans; what cannot be called idle; bare communication */
+	u64 all, missing,
+	    comm; /* over all devices: their spans; what cannot be called idle; bare communication */
 	u64 first, last;
 	u32 devices;
 	bool together; /* a process has several devices */
@@ -138,7 +139,8 @@ static void idle(const struct sums *s, const struct hb_load *l, struct hb_verdic
 
 	if (percent(s->host, s->idle) >= HB_VERDICT_HOSTS)
 		say(v, HB_VERDICT_HOST,
-		    "%s idle %.1f %% of the time, and for %.0f %% of that the next work had not been launched "
+		    "%s idle %.1f %% of the time, and for %.0f %% of that the next work had not been "
+		    "launched "
 		    "yet, or had only just been; %s",
 		    who(s), part, percent(s->host, s->idle), load_text(l, load, sizeof(load)));
 	else if (percent(s->dep, s->idle) >= 50)
@@ -255,7 +257,8 @@ static void outside(const struct sums *s, const struct hb_host *h, struct hb_ver
 		    percent(before + after, end - start), a, b, doing, was);
 	else
 		say(v, v->kind,
-		    "%s. That is of the %.1f %% of the window between the first operation of a device and the "
+		    "%s. That is of the %.1f %% of the window between the first operation of a device and "
+		    "the "
 		    "last; before it (%s) and after it (%s) nothing was launched",
 		    was, 100 - percent(before + after, end - start), a, b);
 	hb_doing__free(d);
