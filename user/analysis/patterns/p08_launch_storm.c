@@ -120,7 +120,7 @@ static bool is_between(const struct hb_scene *s, const struct hb_device *v, cons
 	struct hb_gap g;
 
 	if (o->kind != HB_DEVKIND_KERNEL || o->shared || o->graph || o->begin - end > x->longest ||
-	    !same_step(x->p, v->op[i - 1].asked, o->asked))
+	    !same_step(x->p, hb_devices__asked(s->dev, &v->op[i - 1]), hb_devices__asked(s->dev, o)))
 		return false;
 	g = hb_devices__gap(s->dev, v, end, i);
 	return g.cause == HB_GAP_HOST;
