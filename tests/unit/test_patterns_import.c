@@ -147,6 +147,88 @@ static void size_of_many_copies(void **state)
 	pat_end(&r);
 }
 
+/* ---- P09 ---- */
+
+struct mixed { /* what a step without a graph uploads, and what the engine says that it holds */
+	struct told up;
+	const char *says;
+};
+
+/* An annotation around what the main thread does. */
+static void says(struct pat *p, u64 begin, u64 end, const char *what)
+{
+	struct hb_rec_op op = {.dur = end - begin,
+			       .kind = HB_OPKIND_ANNOTATION,
+			       .name = hb_window_writer__string(p->h.r.w, what)};
+
+	pat_put(p, end, p->h.main, HB_TYPE_op, &op);
+}
+
+/* Every third of 300 steps launches 100 kernels of 5 us, one every 15 us, and lasts 2 ms; the others replay a
+ * graph in 1.2 ms. */
+static void mixed(struct pat *p, struct mixed m)
+{
+	for (u64 i = 0, t = 0; i < 300; i++) {
+		bool eager = i % 3 == 0;
+		u64 length = eager ? 2 * MS : 1200 * US;
+		struct told up = {.begin = t + 13 * US, .length = 2 * US, .bytes = 64, .copy = HB_COPY_HTOD};
+
+		if (eager && m.up.bytes)
+			up.bytes = m.up.bytes;
+		up.not = m.up.not ;
+		copy(p, t + 10 * US, 2 * US, 0, up);
+		for (u64 k = 0; eager && k < 100; k++)
+			launch(p, Q_TIMED, t + 100 * US + k * 15 * US, 5 * US,
+			       (struct op){
+				   .begin = t + 106 * US + k * 15 * US, .length = 5 * US, .name = "gemm"});
+		if (!eager)
+			launch(p, Q_GRAPH, t + 100 * US, 5 * US,
+			       (struct op){.begin = t + 106 * US, .length = MS, .name = "gemm"});
+		PCALL(p, p->h.main, Q_STREAM_SYNC, t + length - 400 * US, t + length, .stack = ST_DECODE);
+		if (m.says)
+			says(p, t + 5 * US, t + length - 5 * US,
+			     eager ? m.says : "execute_context_0(0)_generation_8(8)");
+		t += length;
+	}
+	pat_run(p);
+}
+
+static void graph_missed(void **state)
+{
+	static const char prefill[] = "execute_context_1(4096)_generation_0(0)",
+			  decode[] = "execute_context_0(0)_generation_64(64)";
+	struct pat p = imported("import-miss"), q = imported("import-prefill"), r = imported("import-says"),
+		   s = imported("import-large"), t = imported("import-unsized");
+	const struct hb_finding *x;
+
+	/* From the upload at 10 us to the end of the last launch at 1590 us the device works from 13 to 15
+	 * us, and 5 of every 15 us from 106 us on: 3 + 91 + 98 x 10 + 9 us idle. The step is 0.8 ms longer.
+	 */
+	mixed(&p, (struct mixed){.says = NULL});
+	x = pat_get(&p, "P09");
+	assert_non_null(x);
+	assert_in_range(x->count, 99, 100); /* the window's first step has no begin */
+	assert_int_equal(x->exposed_likely, x->count * 1083 * US);
+	assert_int_equal(x->exposed_max, x->exposed_min);
+	assert_int_equal(x->delay_ns, x->exposed_likely);
+	pat_end(&p);
+	mixed(&q, (struct mixed){.up.bytes = 40000}); /* a prefill, by its upload */
+	pat_silent(&q, "P09");
+	pat_end(&q);
+	mixed(&r, (struct mixed){.says = prefill}); /* .. by what the engine says */
+	pat_silent(&r, "P09");
+	pat_end(&r);
+	mixed(&s, (struct mixed){.up.bytes = 40000,
+				 .says = decode}); /* a batch that is too large for any graph */
+	assert_non_null(pat_get(&s, "P09"));
+	assert_int_equal(pat_get(&s, "P09")->confidence, HB_CONFIDENCE_HIGH);
+	pat_end(&s);
+	mixed(&t, (struct mixed){.up.not = true});
+	assert_null(pat_get(&t, "P09"));
+	assert_int_equal(pat_not_checked(&t, "P09")->needs, HB_NEED_COPY_SIZES);
+	pat_end(&t);
+}
+
 /* Several copies by one call come to one size; of a call that says itself what it copied nothing changes. */
 static void what_calls_are_told(void **state)
 {
@@ -180,9 +262,8 @@ static void what_calls_are_told(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(size_of_a_read_back),
-	    cmocka_unit_test(copy_that_waits),
-	    cmocka_unit_test(size_of_many_copies),
+	    cmocka_unit_test(size_of_a_read_back), cmocka_unit_test(copy_that_waits),
+	    cmocka_unit_test(size_of_many_copies), cmocka_unit_test(graph_missed),
 	    cmocka_unit_test(what_calls_are_told),
 	};
 

@@ -368,11 +368,25 @@ int hb_draft__add_delay(struct hb_draft *d, const struct hb_case *c)
 	return hb_draft__add(d, c);
 }
 
+/* What devices idled is what a case cost, and as late are the requests. */
+static int add_idled(struct hb_draft *d, const struct hb_case *c, const struct hb_sets *from)
+{
+	u64 late = hb_sets__likely(from, c->begin, c->end);
+
+	hb_ivs__cut(&from->sure, c->begin, c->end, &d->spans);
+	hb_ivs__cut(&from->likely, c->begin, c->end, &d->spans);
+	if (late > d->worst_delay)
+		d->worst_delay = late;
+	return hb_draft__add(d, c);
+}
+
 int hb_draft__add_slower(struct hb_draft *d, const struct hb_case *c)
 {
 	const struct hb_sets *from = hb_scene__exposed(d->s, c->thread);
 	struct hb_instance x = {.exposed_likely = c->end - c->begin, .exposed_max = c->end - c->begin};
 
+	if (hb_busy__is_exact(d->s->busy, hb_timeline__thread(d->s->tl, c->thread)->pid))
+		return add_idled(d, c, from);
 	hb_ivs__add(&d->spans, c->begin, c->end);
 	if (c->end - c->begin > d->worst_delay)
 		d->worst_delay = c->end - c->begin;

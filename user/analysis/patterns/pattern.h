@@ -128,7 +128,8 @@ int hb_draft__add_idle(struct hb_draft *d, const struct hb_case *c, const struct
 int hb_draft__add_sets(struct hb_draft *d, const struct hb_case *c, const struct hb_sets *idle);
 /* An occurrence that delays requests, whatever the device does. */
 int hb_draft__add_delay(struct hb_draft *d, const struct hb_case *c);
-/* One by which the same work took longer: requests are late by it, and the device idles for as long. */
+/* One by which the same work took longer: requests are late by it, and the device idles for as long. Where
+ * devices are recorded it is no longer than what of it they idled. */
 int hb_draft__add_slower(struct hb_draft *d, const struct hb_case *c);
 /* One that costs device time: so much could be saved. */
 int hb_draft__add_device(struct hb_draft *d, const struct hb_case *c, u64 saved);
