@@ -70,28 +70,36 @@ static struct hb_walk_thread *look(const struct walk *x, u32 thread)
 	return on;
 }
 
+/* At first for one of four records: what is not filled is no memory, and is given back at the end; what is
+ * there already would have to be copied. */
+static int grow(const struct hb_timeline *tl, struct hb_segs *s)
+{
+	u64 records = hb_timeline__count(tl, HB_TL_CALL) + hb_timeline__count(tl, HB_TL_SLEEP);
+	u64 cap = s->cap ? 2ULL * s->cap : records / 4 + 64;
+	struct hb_seg *p = cap <= UINT32_MAX ? realloc(s->seg, cap * sizeof(*p)) : NULL;
+
+	if (!p)
+		return -ENOMEM;
+	s->seg = p;
+	s->cap = (u32)cap;
+	return 0;
+}
+
 static int charge(struct walk *x, u64 from, enum hb_seg_kind kind, u32 item)
 {
 	u64 begin = from > x->begin ? from : x->begin;
 
 	if (begin >= x->t)
 		return 0;
-	if (x->out->n == x->out->cap) {
-		u32 cap = x->out->cap + x->out->cap / 2 + 64;
-		struct hb_seg *p = realloc(x->out->seg, cap * sizeof(*p));
-
-		if (!p)
-			return -ENOMEM;
-		x->out->seg = p;
-		x->out->cap = cap;
-	}
+	if (x->out->n == x->out->cap && grow(x->tl, x->out))
+		return -ENOMEM;
 	x->out->seg[x->out->n++] = (struct hb_seg){.begin = begin,
 						   .end = x->t,
-						   .thread = x->thread,
+						   .thread = (u16)x->thread,
 						   .item = item,
 						   .via_thread = x->via_thread,
 						   .via = x->via,
-						   .kind = kind};
+						   .kind = (u8)kind};
 	x->t = begin;
 	x->jumps = 0;
 	return 0;
