@@ -262,12 +262,15 @@ static const struct kind {
 
 /* In large steps once it is large: what is not filled yet is no memory yet, and what is there already may
  * have to be copied. What is left over is given back at the end. `most`: as many as there are, as far as is
- * known. */
-static bool grow(struct list *l, size_t size, u64 most)
+ * known; of those a thread has its share and a little more, mostly. */
+static bool grow(struct list *l, size_t size, u64 most, u32 threads)
 {
 	u64 cap = l->cap < 8192 ? l->cap + l->cap / 2 + 8 : 4ULL * l->cap;
+	u64 share = most / threads + most / threads / 4;
 	void *p;
 
+	if (l->cap >= 1024 && share > cap)
+		cap = share < 64ULL * l->cap ? share : 64ULL * l->cap;
 	if (cap > most && most > l->cap)
 		cap = most;
 	p = cap <= UINT32_MAX ? realloc(l->item, cap * size) : NULL;
@@ -331,7 +334,7 @@ static __attribute__((always_inline)) inline int add_kind(struct hb_timeline *tl
 
 		if (k->keep && !k->keep(r->data))
 			continue;
-		if (l->n == l->cap && !grow(l, k->size, hb_window__count(tl->w, k->record)))
+		if (l->n == l->cap && !grow(l, k->size, hb_window__count(tl->w, k->record), tl->n_threads))
 			return -ENOMEM;
 		s = span_at(l, k->size, l->n++);
 		k->fill(tl, r, s);
