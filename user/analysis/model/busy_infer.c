@@ -56,7 +56,7 @@ struct infer {
 	u64 last_handle;	/* and its number */
 	u32 last_stream;
 	struct hb_map *recorded; /* event handle -> item that recorded it + 1 */
-	u64 *waited;		 /* by thread: end of its last event wait */
+	u64 *waited;		 /* by thread: end of its last event wait; NULL: there are none */
 	bool events;		 /* the window tells where they were recorded */
 	bool lag;		 /* event waits are for the batch before */
 	bool learning, dirty;	 /* dirty: work from before the window may be under way */
@@ -199,13 +199,16 @@ static int order(struct infer *x)
 	x->done = malloc((OPEN_MAX + 1) * sizeof(*x->done));
 	x->set = malloc((OPEN_MAX + 1) * sizeof(*x->set));
 	x->given = malloc((OPEN_MAX + 1) * sizeof(*x->given));
-	x->waited = calloc(hb_timeline__threads(x->tl) + 1, sizeof(*x->waited));
-	if (!x->event || !x->open || !x->done || !x->set || !x->given || !x->waited)
+	if (!x->event || !x->open || !x->done || !x->set || !x->given)
 		return -ENOMEM;
 	for (u32 i = 0; i < x->n_items; i++) {
 		const struct item *it = &x->item[i];
 
 		x->event[x->n_events++] = (struct hb_order){.key = it->begin, .item = i * 4 + BEGINS};
+		if (it->cover == COVER_EVENT && !x->waited)
+			x->waited = calloc(hb_timeline__threads(x->tl) + 1, sizeof(*x->waited));
+		if (it->cover == COVER_EVENT && !x->waited)
+			return -ENOMEM;
 		if (!it->cover)
 			continue;
 		x->event[x->n_events++] = (struct hb_order){.key = it->until, .item = i * 4 + NO_MORE_BUSY};
@@ -543,7 +546,8 @@ static int reset(struct infer *x, bool learning)
 	 */
 	x->drain = learning ? 0 : hb_timeline__start(x->tl) + hb_costs__longest(x->costs);
 	x->drain_known = x->drain > hb_timeline__start(x->tl);
-	memset(x->waited, 0, hb_timeline__threads(x->tl) * sizeof(*x->waited));
+	if (x->waited)
+		memset(x->waited, 0, hb_timeline__threads(x->tl) * sizeof(*x->waited));
 	hb_map__free(x->recorded);
 	x->recorded = hb_map__new();
 	return x->recorded ? 0 : -ENOMEM;

@@ -20,11 +20,14 @@ struct hb_path {
 	u32 n;
 };
 
-struct hb_path_row { /* one series */
+struct hb_path_row { /* one series, in their order */
 	const struct hb_series *series;
 	struct hb_segs segs;   /* of its steps */
 	struct hb_segs beside; /* of the rest of the window, where there are steps */
 };
+
+/* Of a process; NULL: none. */
+const struct hb_path_row *hb_path_row(const struct hb_path *p, u32 pid);
 
 struct hb_walk_op { /* a piece of work on a device */
 	const struct hb_device_op *o;

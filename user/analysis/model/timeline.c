@@ -22,6 +22,7 @@ struct list { /* intervals of one kind and thread */
 
 struct thread {
 	struct hb_tl_thread pub;
+	u32 next;  /* of the process; HB_NONE */
 	u32 index; /* among threads */
 	struct list list[HB_TL_KINDS];
 };
@@ -35,8 +36,8 @@ struct hb_timeline {
 	u64 start, end;
 	struct thread **thread;
 	u32 n_threads, cap_threads;
-	struct thread **by_task; /* by task index */
-	struct hb_map *by_tid;
+	struct thread **by_task;	/* by task index */
+	struct hb_map *by_tid, *by_pid; /* -> thread, and to a process's first one + 1 */
 	struct probe *probe;
 	u32 n_probes;
 	struct hb_places places;
@@ -445,9 +446,23 @@ static void name_holders(struct hb_timeline *tl, const struct thread *t)
 	}
 }
 
+/* A process's threads, from the first to the last. */
+static int chain_threads(struct hb_timeline *tl)
+{
+	for (u32 i = tl->n_threads; i-- > 0;) {
+		u64 *first = hb_map__slot(tl->by_pid, tl->thread[i]->pub.pid, NULL);
+
+		if (!first)
+			return -ENOMEM;
+		tl->thread[i]->next = *first ? (u32)*first - 1 : HB_NONE;
+		*first = i + 1;
+	}
+	return 0;
+}
+
 int hb_timeline__finish(struct hb_timeline *tl, struct hb_error *e)
 {
-	if (tl->oom)
+	if (tl->oom || chain_threads(tl))
 		return hb_error__nomem(e, "timelines");
 	hb_places__finish(&tl->places);
 	for (u32 i = 0; i < tl->n_threads; i++) {
@@ -475,7 +490,8 @@ struct hb_timeline *hb_timeline__new(struct hb_window *w, struct hb_error *e)
 	tl->probe = calloc(tl->n_probes, sizeof(*tl->probe));
 	tl->by_task = calloc(TASKS, sizeof(*tl->by_task));
 	tl->by_tid = hb_map__new();
-	if (hb_places__init(&tl->places) || !tl->probe || !tl->by_task || !tl->by_tid) {
+	tl->by_pid = hb_map__new();
+	if (hb_places__init(&tl->places) || !tl->probe || !tl->by_task || !tl->by_tid || !tl->by_pid) {
 		hb_error__nomem(e, "timelines");
 		hb_timeline__free(tl);
 		return NULL;
@@ -515,6 +531,7 @@ void hb_timeline__free(struct hb_timeline *tl)
 	free(tl->by_task);
 	free(tl->probe);
 	hb_map__free(tl->by_tid);
+	hb_map__free(tl->by_pid);
 	hb_places__free(&tl->places);
 	free(tl);
 }
@@ -580,10 +597,11 @@ u32 hb_timeline__by_task(const struct hb_timeline *tl, u16 task)
 
 u32 hb_timeline__of_pid(const struct hb_timeline *tl, u32 pid, u32 prev)
 {
-	for (u32 i = prev == HB_NONE ? 0 : prev + 1; i < tl->n_threads; i++)
-		if (tl->thread[i]->pub.pid == pid)
-			return i;
-	return HB_NONE;
+	u64 first;
+
+	if (prev != HB_NONE)
+		return tl->thread[prev]->next;
+	return hb_map__get(tl->by_pid, pid, &first) ? (u32)first - 1 : HB_NONE;
 }
 
 #define ACCESSOR(KIND, name, type, record)                                                                   \
