@@ -44,7 +44,7 @@ struct infer {
 	struct hb_busy_row *row;
 	struct hb_costs *costs;
 	struct item *item;
-	u32 n_items, cap_items, n_keys;
+	u32 n_items, n_keys;
 	struct hb_order *event; /* 4 * item + enum what, by time */
 	u32 n_events;
 	u32 *open, n_open; /* items submitted and not known to be done, in order */
@@ -164,22 +164,28 @@ static int add_item(struct infer *x, u32 thread, u32 i, const struct hb_tl_call 
 			return -ENOMEM;
 		x->n_keys = it.key >= x->n_keys ? it.key + 1 : x->n_keys;
 	}
-	if (x->n_items == x->cap_items) {
-		u32 cap = x->cap_items * 2 + 256;
-		struct item *p = realloc(x->item, cap * sizeof(*p));
-
-		if (!p)
-			return -ENOMEM;
-		x->item = p;
-		x->cap_items = cap;
-	}
 	x->item[x->n_items++] = it;
 	return 0;
 }
 
+/* Room for all calls of the classes that items are of. */
+static int make_room(struct infer *x, u32 pid)
+{
+	static const u8 ops[] = {HB_OP_LAUNCH,	   HB_OP_GRAPH, HB_OP_COPY,
+				 HB_OP_COLLECTIVE, HB_OP_SYNC,	HB_OP_EVENT};
+	u64 n = 0;
+
+	for (u32 t = hb_timeline__of_pid(x->tl, pid, HB_NONE); t != HB_NONE;
+	     t = hb_timeline__of_pid(x->tl, pid, t))
+		for (u32 k = 0; k < sizeof(ops); k++)
+			n += hb_timeline__thread(x->tl, t)->by_op[ops[k]];
+	x->item = n < UINT32_MAX / 4 ? malloc((n + 1) * sizeof(*x->item)) : NULL;
+	return x->item ? 0 : -ENOMEM;
+}
+
 static int collect(struct infer *x, u32 pid)
 {
-	int err = 0;
+	int err = make_room(x, pid);
 
 	for (u32 t = hb_timeline__of_pid(x->tl, pid, HB_NONE); t != HB_NONE && !err;
 	     t = hb_timeline__of_pid(x->tl, pid, t)) {

@@ -397,11 +397,41 @@ static int cmp_spans(const void *a, const void *b)
 	return x->end != y->end ? (x->end > y->end ? -1 : 1) : 0;
 }
 
+union any_item { /* of whatever kind */
+#define ITEM(KIND, name, type, record) struct type name;
+	HB_TL_LISTS(ITEM)
+#undef ITEM
+};
+
+/* Records come by their end: an interval is behind those inside of it, and mostly of few. False: it takes too
+ * many steps; it is as far as it came then. */
+static bool sort_near(struct list *l, size_t size)
+{
+	u64 steps = 8ULL * l->n + 4096;
+	union any_item x;
+
+	for (u32 i = 1, at; i < l->n; i++) {
+		struct hb_span *s = span_at(l, size, i);
+
+		for (at = i; at && cmp_spans(span_at(l, size, at - 1), s) > 0;)
+			at--;
+		if (i - at > steps)
+			return false;
+		steps -= i - at;
+		if (at == i)
+			continue;
+		memcpy(&x, s, size);
+		memmove(span_at(l, size, at + 1), span_at(l, size, at), (i - at) * size);
+		memcpy(span_at(l, size, at), &x, size);
+	}
+	return true;
+}
+
 static void sort_list(struct list *l, size_t size)
 {
 	void *p;
 
-	if (l->unsorted)
+	if (l->unsorted && !sort_near(l, size))
 		qsort(l->item, l->n, size, cmp_spans);
 	p = l->n ? realloc(l->item, l->n * size) : NULL;
 	if (p) {
