@@ -101,15 +101,16 @@ static u32 new_key(struct hb_costs *c)
 	return c->n_keys++;
 }
 
-u32 hb_costs__key(struct hb_costs *c, const struct hb_tl_call *call)
+u32 hb_costs__key(struct hb_costs *c, const struct hb_timeline *tl, const struct hb_tl_call *call)
 {
 	bool by_size = call->op == HB_OP_COPY || call->op == HB_OP_COLLECTIVE, fresh;
-	u64 k = hb_hash64((u64)call->probe << 8 | call->op), *at;
+	const struct hb_tl_callee *callee = hb_timeline__callee(tl, call);
+	u64 k = hb_hash64((u64)callee->probe << 8 | call->op), *at;
 
 	if (by_size)
 		k = hb_hash64(k ^ log2_of(call->bytes));
 	else
-		k = hb_hash64(k ^ call->handle);
+		k = hb_hash64(k ^ callee->handle);
 	at = hb_map__slot(c->keys, k, &fresh);
 	if (at && fresh)
 		*at = new_key(c);

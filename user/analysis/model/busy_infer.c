@@ -72,14 +72,15 @@ struct infer {
 static bool has(const struct infer *x, const struct hb_tl_call *c, const char *word)
 {
 	const struct hb_window *w = hb_timeline__window(x->tl);
-	const struct hb_probe_row *row = hb_window__probe(w, c->probe);
+	const struct hb_probe_row *row = hb_window__probe(w, hb_timeline__callee(x->tl, c)->probe);
 
 	return row && strstr(hb_window__string(w, row->name), word);
 }
 
 static u8 cover_of(const struct infer *x, const struct hb_tl_call *c)
 {
-	const struct hb_probe_row *row = hb_window__probe(hb_timeline__window(x->tl), c->probe);
+	const struct hb_probe_row *row =
+	    hb_window__probe(hb_timeline__window(x->tl), hb_timeline__callee(x->tl, c)->probe);
 
 	if (hb_call__is_sync(c)) {
 		if (row && row->handle == HB_HANDLE_EVENT)
@@ -115,7 +116,7 @@ static u64 handle_of(const struct infer *x, const struct item *it)
 {
 	u32 n;
 
-	return hb_timeline__calls(x->tl, it->thread, &n)[it->call].handle;
+	return hb_timeline__callee(x->tl, &hb_timeline__calls(x->tl, it->thread, &n)[it->call])->handle;
 }
 
 /* It has just run again after a long time; what it needs has to be fetched from memory anew. */
@@ -153,13 +154,14 @@ static int add_item(struct infer *x, u32 thread, u32 i, const struct hb_tl_call 
 		it.blocks = says_work(x, &it);
 	}
 	it.readback = it.work && c->copy == HB_COPY_DTOH;
-	it.records = c->op == HB_OP_EVENT && c->handle && has(x, c, "EventRecord");
+	it.records =
+	    c->op == HB_OP_EVENT && hb_timeline__callee(x->tl, c)->handle && has(x, c, "EventRecord");
 	if (!it.work && !it.cover && !it.records)
 		return 0;
 	x->events |= it.records;
-	it.stream = stream_of(x, c->stream);
+	it.stream = stream_of(x, hb_timeline__callee(x->tl, c)->stream);
 	if (it.work) {
-		it.key = hb_costs__key(x->costs, c);
+		it.key = hb_costs__key(x->costs, x->tl, c);
 		if (it.key == HB_NONE)
 			return -ENOMEM;
 		x->n_keys = it.key >= x->n_keys ? it.key + 1 : x->n_keys;

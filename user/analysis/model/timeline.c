@@ -29,6 +29,7 @@ struct thread {
 
 struct probe { /* what is asked of a probe's row for each of its records */
 	u8 known, op, copy;
+	u32 callee; /* of its last call */
 };
 
 struct hb_timeline {
@@ -41,6 +42,7 @@ struct hb_timeline {
 	struct probe *probe;
 	u32 n_probes;
 	struct hb_places places;
+	struct hb_callees callees;
 	u64 count[HB_TL_KINDS];
 	bool oom;
 	struct hb_feed feed;
@@ -53,7 +55,7 @@ static struct hb_span *span_at(const struct list *l, size_t size, u32 i)
 
 /* ---- one record ---- */
 
-static const struct probe *probe_of(struct hb_timeline *tl, u32 id)
+static struct probe *probe_of(struct hb_timeline *tl, u32 id)
 {
 	static const struct hb_probe_row unknown;
 	const struct hb_probe_row *row;
@@ -95,19 +97,27 @@ static u64 work_of(const struct hb_rec_accel *r)
 static void fill_call(struct hb_timeline *tl, const struct hb_record *rec, void *to)
 {
 	const struct hb_rec_accel *r = rec->data;
-	const struct probe *p = probe_of(tl, r->probe);
-
-	*(struct hb_tl_call *)to = (struct hb_tl_call){
-	    .at.stack = r->stack,
+	struct probe *p = probe_of(tl, r->probe);
+	const struct hb_tl_callee callee = {
 	    .stream = r->stream,
 	    .handle = p->op == HB_OP_LAUNCH || p->op == HB_OP_GRAPH ? work_of(r) : r->handle,
+	    .probe = r->probe,
+	    .kind = r->kind};
+
+	if (!hb_callee__same(&tl->callees.v[p->callee], &callee)) {
+		u32 number = hb_callees__number(&tl->callees, &callee);
+
+		tl->oom |= number == HB_PLACE_NONE;
+		p->callee = number == HB_PLACE_NONE ? 0 : number;
+	}
+	*(struct hb_tl_call *)to = (struct hb_tl_call){
+	    .at.stack = r->stack,
 	    .bytes = r->bytes,
 	    .correlation = r->correlation,
-	    .probe = r->probe,
+	    .callee = p->callee,
 	    .failed = r->ret != 0,
 	    .op = p->op,
 	    .flags = r->flags,
-	    .kind = r->kind,
 	    .copy = copy_of(p, r->kind),
 	};
 }
@@ -446,7 +456,7 @@ static void link_list(const struct list *l, size_t size)
 		hb_spans__link(l->item, size, i, i ? i - 1 : HB_NONE);
 }
 
-static void finish_thread(struct thread *t)
+static void finish_thread(const struct hb_timeline *tl, struct thread *t)
 {
 	struct list *call = &t->list[HB_TL_CALL], *sleep = &t->list[HB_TL_SLEEP];
 
@@ -455,7 +465,7 @@ static void finish_thread(struct thread *t)
 		if (k != HB_TL_CALL)
 			link_list(&t->list[k], kinds[k].size);
 	}
-	hb_calls__finish(&t->pub, call->item, call->n, sleep->item, sleep->n);
+	hb_calls__finish(tl, &t->pub, call->item, call->n, sleep->item, sleep->n);
 }
 
 static u32 index_of(const struct hb_timeline *tl, const struct hb_task *t)
@@ -495,8 +505,9 @@ int hb_timeline__finish(struct hb_timeline *tl, struct hb_error *e)
 	if (tl->oom || chain_threads(tl))
 		return hb_error__nomem(e, "timelines");
 	hb_places__finish(&tl->places);
+	hb_callees__finish(&tl->callees);
 	for (u32 i = 0; i < tl->n_threads; i++) {
-		finish_thread(tl->thread[i]);
+		finish_thread(tl, tl->thread[i]);
 		name_holders(tl, tl->thread[i]);
 	}
 	return 0;
@@ -521,7 +532,8 @@ struct hb_timeline *hb_timeline__new(struct hb_window *w, struct hb_error *e)
 	tl->by_task = calloc(TASKS, sizeof(*tl->by_task));
 	tl->by_tid = hb_map__new();
 	tl->by_pid = hb_map__new();
-	if (hb_places__init(&tl->places) || !tl->probe || !tl->by_task || !tl->by_tid || !tl->by_pid) {
+	if (hb_places__init(&tl->places) | hb_callees__init(&tl->callees) || !tl->probe || !tl->by_task ||
+	    !tl->by_tid || !tl->by_pid) {
 		hb_error__nomem(e, "timelines");
 		hb_timeline__free(tl);
 		return NULL;
@@ -563,6 +575,7 @@ void hb_timeline__free(struct hb_timeline *tl)
 	hb_map__free(tl->by_tid);
 	hb_map__free(tl->by_pid);
 	hb_places__free(&tl->places);
+	hb_callees__free(&tl->callees);
 	free(tl);
 }
 
@@ -586,7 +599,7 @@ u64 hb_timeline__end(const struct hb_timeline *tl)
 u64 hb_timeline__memory(const struct hb_timeline *tl, u64 *records)
 {
 	u64 bytes = sizeof(*tl) + TASKS * sizeof(*tl->by_task) + tl->n_probes * sizeof(*tl->probe) +
-		    hb_places__memory(&tl->places);
+		    hb_places__memory(&tl->places) + hb_callees__memory(&tl->callees);
 
 	for (u32 i = 0; i < tl->n_threads; i++) {
 		bytes += sizeof(*tl->thread[i]) + sizeof(tl->thread[i]);
@@ -671,6 +684,11 @@ u32 hb_timeline__at(const struct hb_timeline *tl, u32 thread, enum hb_tl_kind ki
 const struct hb_tl_place *hb_timeline__place(const struct hb_timeline *tl, const struct hb_tl_sleep *s)
 {
 	return &tl->places.v[s->place < tl->places.n ? s->place : 0];
+}
+
+const struct hb_tl_callee *hb_timeline__callee(const struct hb_timeline *tl, const struct hb_tl_call *c)
+{
+	return &tl->callees.v[c->callee < tl->callees.n ? c->callee : 0];
 }
 
 struct hb_use hb_timeline__use(const struct hb_timeline *tl, u32 thread, u64 begin, u64 end)

@@ -99,12 +99,13 @@ static void one_call(struct search *x, u32 i, u32 end)
 	if (!next)
 		return;
 	whole = hb_scene__called(x->s, &c[at], of_device, &x->whole);
-	x->out->v[x->out->n++] = (struct hb_sync){.call = &c[at],
-						  .from = c[at].at.end,
-						  .site = (u64)c[at].probe << 32 | c[at].at.stack,
-						  .next = next,
-						  .whole = whole,
-						  .ends = ends};
+	x->out->v[x->out->n++] =
+	    (struct hb_sync){.call = &c[at],
+			     .from = c[at].at.end,
+			     .site = (u64)hb_timeline__callee(x->s->tl, &c[at])->probe << 32 | c[at].at.stack,
+			     .next = next,
+			     .whole = whole,
+			     .ends = ends};
 	x->out->whole += whole;
 	x->out->ends += ends;
 }
