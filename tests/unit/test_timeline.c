@@ -77,6 +77,37 @@ static void searches(void **state)
 	rig_close(&h.r, w);
 }
 
+/* Each call keeps what it called, also where that is new each time, or comes by turns. */
+static void callees(void **state)
+{
+	struct host_rig h = host_new("tl-callees");
+	struct hb_error e = {0};
+	struct hb_window *w;
+	struct hb_timeline *tl;
+	const struct hb_tl_call *c;
+	u32 n, numbers = 0;
+
+	for (u32 i = 0; i < 3000; i++)
+		CALL(&h, h.main, i % 2 ? Q_D2H : Q_GRAPH, i * US, i * US, .handle = i % 5 ? i % 700 : 0,
+		     .stream = i % 3, .kind = i % 7);
+	w = host_open(&h);
+	tl = hb_timeline__build(w, &e);
+	c = hb_timeline__calls(tl, 0, &n);
+	assert_int_equal(n, 3000);
+	for (u32 i = 0; i < n; i++) {
+		const struct hb_tl_callee *x = hb_timeline__callee(tl, &c[i]);
+
+		assert_int_equal(x->probe, i % 2 ? Q_D2H : Q_GRAPH);
+		assert_int_equal(x->handle, i % 5 ? i % 700 : 0);
+		assert_int_equal(x->stream, i % 3);
+		assert_int_equal(x->kind, i % 7);
+		numbers = c[i].callee > numbers ? c[i].callee : numbers;
+	}
+	assert_in_range(numbers, 700, 3000 - 500); /* each once: handles 0 come again */
+	hb_timeline__free(tl);
+	rig_close(&h.r, w);
+}
+
 static void fields_of_each_kind(void **state)
 {
 	struct host_rig h = host_new("tl-kinds");
@@ -115,7 +146,7 @@ static void fields_of_each_kind(void **state)
 	assert_int_equal(hb_timeline__calls(tl, main, &n)[0].correlation, 5);
 	assert_int_equal(hb_timeline__calls(tl, main, &n)[1].copy, HB_COPY_HTOD); /* by its name */
 	assert_int_equal(hb_timeline__calls(tl, main, &n)[2].op, HB_OP_GRAPH);
-	assert_int_equal(hb_timeline__calls(tl, main, &n)[2].handle, 0xabc);
+	assert_int_equal(hb_timeline__callee(tl, &hb_timeline__calls(tl, main, &n)[2])->handle, 0xabc);
 	assert_int_equal(hb_timeline__gils(tl, main, &n)[0].holder, helper);
 	assert_int_equal(hb_timeline__gils(tl, main, &n)[1].holder, HB_NONE);
 	assert_int_equal(hb_timeline__gcs(tl, main, &n)[0].generation, 2);
@@ -248,6 +279,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(ordered_and_nested),
 	    cmocka_unit_test(searches),
+	    cmocka_unit_test(callees),
 	    cmocka_unit_test(fields_of_each_kind),
 	    cmocka_unit_test(use_of_time),
 	    cmocka_unit_test(places),

@@ -5,10 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { FEW = 8 }; /* processes that are looked for one by one: mostly there are no more */
+
 struct hb_busy {
 	const struct hb_timeline *tl;
 	struct hb_busy_row *row;
-	u32 n;
+	u32 n, cap;
+	struct hb_map *by_pid; /* -> row + 1 */
 };
 
 static int grow(struct hb_busy_row *r)
@@ -62,11 +65,15 @@ struct hb_busy *hb_busy__new(const struct hb_timeline *tl, struct hb_error *e)
 {
 	struct hb_busy *b = calloc(1, sizeof(*b));
 
-	if (b)
+	if (b) {
 		b->tl = tl;
-	else
-		hb_error__nomem(e, "device states");
-	return b;
+		b->by_pid = hb_map__new();
+	}
+	if (b && b->by_pid)
+		return b;
+	hb_busy__free(b);
+	hb_error__nomem(e, "device states");
+	return NULL;
 }
 
 void hb_busy__free(struct hb_busy *b)
@@ -76,6 +83,7 @@ void hb_busy__free(struct hb_busy *b)
 	for (u32 i = 0; i < b->n; i++)
 		free(b->row[i].span);
 	free(b->row);
+	hb_map__free(b->by_pid);
 	free(b);
 }
 
@@ -90,19 +98,27 @@ u64 hb_busy__memory(const struct hb_busy *b)
 
 static const struct hb_busy_row *row_of(const struct hb_busy *b, u32 pid)
 {
-	for (u32 i = 0; i < b->n; i++)
+	u64 at;
+
+	for (u32 i = 0; i < b->n && i < FEW; i++)
 		if (b->row[i].pid == pid)
 			return &b->row[i];
-	return NULL;
+	return b->n > FEW && hb_map__get(b->by_pid, pid, &at) ? &b->row[at - 1] : NULL;
 }
 
 static struct hb_busy_row *row_new(struct hb_busy *b, u32 pid)
 {
-	struct hb_busy_row *p = realloc(b->row, (b->n + 1) * sizeof(*p));
+	if (!b->row || b->n == b->cap) {
+		u32 cap = b->cap * 2 + 4;
+		struct hb_busy_row *p = realloc(b->row, cap * sizeof(*p));
 
-	if (!p)
+		if (!p)
+			return NULL;
+		b->row = p;
+		b->cap = cap;
+	}
+	if (hb_map__put(b->by_pid, pid, b->n + 1))
 		return NULL;
-	b->row = p;
 	b->row[b->n] = (struct hb_busy_row){.pid = pid, .end = hb_timeline__start(b->tl)};
 	return &b->row[b->n++];
 }

@@ -46,7 +46,7 @@ struct cost {	/* of a key, after solve */
 struct hb_costs {
 	struct hb_map *keys, *sets; /* hash -> index */
 	struct set *set;
-	u32 n_sets;
+	u32 n_sets, cap_sets;
 	struct key *key;
 	u32 n_keys, cap_keys;
 	struct cost *cost; /* by key, after solve */
@@ -60,8 +60,7 @@ struct hb_costs *hb_costs__new(void)
 		return NULL;
 	c->keys = hb_map__new();
 	c->sets = hb_map__new();
-	c->set = calloc(SETS, sizeof(*c->set));
-	if (!c->keys || !c->sets || !c->set) {
+	if (!c->keys || !c->sets) {
 		hb_costs__free(c);
 		return NULL;
 	}
@@ -72,7 +71,7 @@ void hb_costs__free(struct hb_costs *c)
 {
 	if (!c)
 		return;
-	for (u32 i = 0; c->set && i < c->n_sets; i++)
+	for (u32 i = 0; i < c->n_sets; i++)
 		free(c->set[i].piece);
 	free(c->set);
 	free(c->cost);
@@ -102,15 +101,16 @@ static u32 new_key(struct hb_costs *c)
 	return c->n_keys++;
 }
 
-u32 hb_costs__key(struct hb_costs *c, const struct hb_tl_call *call)
+u32 hb_costs__key(struct hb_costs *c, const struct hb_timeline *tl, const struct hb_tl_call *call)
 {
 	bool by_size = call->op == HB_OP_COPY || call->op == HB_OP_COLLECTIVE, fresh;
-	u64 k = hb_hash64((u64)call->probe << 8 | call->op), *at;
+	const struct hb_tl_callee *callee = hb_timeline__callee(tl, call);
+	u64 k = hb_hash64((u64)callee->probe << 8 | call->op), *at;
 
 	if (by_size)
 		k = hb_hash64(k ^ log2_of(call->bytes));
 	else
-		k = hb_hash64(k ^ call->handle);
+		k = hb_hash64(k ^ callee->handle);
 	at = hb_map__slot(c->keys, k, &fresh);
 	if (at && fresh)
 		*at = new_key(c);
@@ -165,6 +165,21 @@ static int fill_set(struct set *s, const u32 *key, u32 n)
 	return 0;
 }
 
+static int new_set(struct hb_costs *c, const u32 *key, u32 n)
+{
+	if (c->n_sets == c->cap_sets) {
+		u32 cap = c->cap_sets * 2 + 16;
+		struct set *p = realloc(c->set, cap * sizeof(*p));
+
+		if (!p)
+			return -ENOMEM;
+		c->set = p;
+		c->cap_sets = cap;
+	}
+	memset(&c->set[c->n_sets], 0, sizeof(*c->set));
+	return fill_set(&c->set[c->n_sets++], key, n);
+}
+
 int hb_costs__learn(struct hb_costs *c, u32 *key, u32 n, u64 ns, bool bound)
 {
 	struct set *s;
@@ -180,11 +195,12 @@ int hb_costs__learn(struct hb_costs *c, u32 *key, u32 n, u64 ns, bool bound)
 	at = hb_map__slot(c->sets, hb_hash_bytes(key, n * sizeof(*key)), &fresh);
 	if (!at)
 		return -ENOMEM;
-	if (fresh)
-		*at = c->n_sets++;
+	if (fresh) {
+		*at = c->n_sets;
+		if (new_set(c, key, n))
+			return -ENOMEM;
+	}
 	s = &c->set[*at];
-	if (fresh && fill_set(s, key, n))
-		return -ENOMEM;
 	if (!bound)
 		s->time[s->n_times++ % TIMES] = ns;
 	else

@@ -44,7 +44,7 @@ struct infer {
 	struct hb_busy_row *row;
 	struct hb_costs *costs;
 	struct item *item;
-	u32 n_items, cap_items, n_keys;
+	u32 n_items, n_keys;
 	struct hb_order *event; /* 4 * item + enum what, by time */
 	u32 n_events;
 	u32 *open, n_open; /* items submitted and not known to be done, in order */
@@ -56,7 +56,7 @@ struct infer {
 	u64 last_handle;	/* and its number */
 	u32 last_stream;
 	struct hb_map *recorded; /* event handle -> item that recorded it + 1 */
-	u64 *waited;		 /* by thread: end of its last event wait */
+	u64 *waited;		 /* by thread: end of its last event wait; NULL: there are none */
 	bool events;		 /* the window tells where they were recorded */
 	bool lag;		 /* event waits are for the batch before */
 	bool learning, dirty;	 /* dirty: work from before the window may be under way */
@@ -72,14 +72,15 @@ struct infer {
 static bool has(const struct infer *x, const struct hb_tl_call *c, const char *word)
 {
 	const struct hb_window *w = hb_timeline__window(x->tl);
-	const struct hb_probe_row *row = hb_window__probe(w, c->probe);
+	const struct hb_probe_row *row = hb_window__probe(w, hb_timeline__callee(x->tl, c)->probe);
 
 	return row && strstr(hb_window__string(w, row->name), word);
 }
 
 static u8 cover_of(const struct infer *x, const struct hb_tl_call *c)
 {
-	const struct hb_probe_row *row = hb_window__probe(hb_timeline__window(x->tl), c->probe);
+	const struct hb_probe_row *row =
+	    hb_window__probe(hb_timeline__window(x->tl), hb_timeline__callee(x->tl, c)->probe);
 
 	if (hb_call__is_sync(c)) {
 		if (row && row->handle == HB_HANDLE_EVENT)
@@ -115,7 +116,7 @@ static u64 handle_of(const struct infer *x, const struct item *it)
 {
 	u32 n;
 
-	return hb_timeline__calls(x->tl, it->thread, &n)[it->call].handle;
+	return hb_timeline__callee(x->tl, &hb_timeline__calls(x->tl, it->thread, &n)[it->call])->handle;
 }
 
 /* It has just run again after a long time; what it needs has to be fetched from memory anew. */
@@ -153,33 +154,40 @@ static int add_item(struct infer *x, u32 thread, u32 i, const struct hb_tl_call 
 		it.blocks = says_work(x, &it);
 	}
 	it.readback = it.work && c->copy == HB_COPY_DTOH;
-	it.records = c->op == HB_OP_EVENT && c->handle && has(x, c, "EventRecord");
+	it.records =
+	    c->op == HB_OP_EVENT && hb_timeline__callee(x->tl, c)->handle && has(x, c, "EventRecord");
 	if (!it.work && !it.cover && !it.records)
 		return 0;
 	x->events |= it.records;
-	it.stream = stream_of(x, c->stream);
+	it.stream = stream_of(x, hb_timeline__callee(x->tl, c)->stream);
 	if (it.work) {
-		it.key = hb_costs__key(x->costs, c);
+		it.key = hb_costs__key(x->costs, x->tl, c);
 		if (it.key == HB_NONE)
 			return -ENOMEM;
 		x->n_keys = it.key >= x->n_keys ? it.key + 1 : x->n_keys;
-	}
-	if (x->n_items == x->cap_items) {
-		u32 cap = x->cap_items * 2 + 256;
-		struct item *p = realloc(x->item, cap * sizeof(*p));
-
-		if (!p)
-			return -ENOMEM;
-		x->item = p;
-		x->cap_items = cap;
 	}
 	x->item[x->n_items++] = it;
 	return 0;
 }
 
+/* Room for all calls of the classes that items are of. */
+static int make_room(struct infer *x, u32 pid)
+{
+	static const u8 ops[] = {HB_OP_LAUNCH,	   HB_OP_GRAPH, HB_OP_COPY,
+				 HB_OP_COLLECTIVE, HB_OP_SYNC,	HB_OP_EVENT};
+	u64 n = 0;
+
+	for (u32 t = hb_timeline__of_pid(x->tl, pid, HB_NONE); t != HB_NONE;
+	     t = hb_timeline__of_pid(x->tl, pid, t))
+		for (u32 k = 0; k < sizeof(ops); k++)
+			n += hb_timeline__thread(x->tl, t)->by_op[ops[k]];
+	x->item = n < UINT32_MAX / 4 ? malloc((n + 1) * sizeof(*x->item)) : NULL;
+	return x->item ? 0 : -ENOMEM;
+}
+
 static int collect(struct infer *x, u32 pid)
 {
-	int err = 0;
+	int err = make_room(x, pid);
 
 	for (u32 t = hb_timeline__of_pid(x->tl, pid, HB_NONE); t != HB_NONE && !err;
 	     t = hb_timeline__of_pid(x->tl, pid, t)) {
@@ -199,13 +207,16 @@ static int order(struct infer *x)
 	x->done = malloc((OPEN_MAX + 1) * sizeof(*x->done));
 	x->set = malloc((OPEN_MAX + 1) * sizeof(*x->set));
 	x->given = malloc((OPEN_MAX + 1) * sizeof(*x->given));
-	x->waited = calloc(hb_timeline__threads(x->tl) + 1, sizeof(*x->waited));
-	if (!x->event || !x->open || !x->done || !x->set || !x->given || !x->waited)
+	if (!x->event || !x->open || !x->done || !x->set || !x->given)
 		return -ENOMEM;
 	for (u32 i = 0; i < x->n_items; i++) {
 		const struct item *it = &x->item[i];
 
 		x->event[x->n_events++] = (struct hb_order){.key = it->begin, .item = i * 4 + BEGINS};
+		if (it->cover == COVER_EVENT && !x->waited)
+			x->waited = calloc(hb_timeline__threads(x->tl) + 1, sizeof(*x->waited));
+		if (it->cover == COVER_EVENT && !x->waited)
+			return -ENOMEM;
 		if (!it->cover)
 			continue;
 		x->event[x->n_events++] = (struct hb_order){.key = it->until, .item = i * 4 + NO_MORE_BUSY};
@@ -543,7 +554,8 @@ static int reset(struct infer *x, bool learning)
 	 */
 	x->drain = learning ? 0 : hb_timeline__start(x->tl) + hb_costs__longest(x->costs);
 	x->drain_known = x->drain > hb_timeline__start(x->tl);
-	memset(x->waited, 0, hb_timeline__threads(x->tl) * sizeof(*x->waited));
+	if (x->waited)
+		memset(x->waited, 0, hb_timeline__threads(x->tl) * sizeof(*x->waited));
 	hb_map__free(x->recorded);
 	x->recorded = hb_map__new();
 	return x->recorded ? 0 : -ENOMEM;

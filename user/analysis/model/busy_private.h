@@ -23,7 +23,7 @@ struct hb_costs;
 struct hb_costs *hb_costs__new(void); /* NULL: out of memory */
 void hb_costs__free(struct hb_costs *c);
 /* A dense number for this sort of work; HB_NONE: out of memory. */
-u32 hb_costs__key(struct hb_costs *c, const struct hb_tl_call *call);
+u32 hb_costs__key(struct hb_costs *c, const struct hb_timeline *tl, const struct hb_tl_call *call);
 /* These pieces of work (keys, repeated as often as they occur; the array is reordered) took the device `ns`
  * together; or, with `bound`, no longer than that, which counts where nothing better is known. 0 or -ENOMEM.
  */

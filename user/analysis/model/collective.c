@@ -86,14 +86,16 @@ static bool calls_some(const struct hb_timeline *tl, u32 pid)
 
 static int take_call(struct hb_collectives *c, u32 thread, u32 at, const struct hb_tl_call *v)
 {
+	const struct hb_tl_callee *callee = hb_timeline__callee(c->tl, v);
 	bool coll = v->op == HB_OP_COLLECTIVE;
-	struct hb_coll_rank rank = {
-	    .pid = hb_timeline__thread(c->tl, thread)->pid, .thread = thread, .comm = coll ? v->handle : 0};
+	struct hb_coll_rank rank = {.pid = hb_timeline__thread(c->tl, thread)->pid,
+				    .thread = thread,
+				    .comm = coll ? callee->handle : 0};
 	struct hb_coll_item x = {.begin = v->at.begin,
 				 .end = v->at.end,
 				 .elements = coll ? v->bytes : 0,
-				 .kind = coll ? v->kind : 0,
-				 .name = coll ? name_of(c, v->probe) : 0,
+				 .kind = coll ? callee->kind : 0,
+				 .name = coll ? name_of(c, callee->probe) : 0,
 				 .where = thread,
 				 .at = at};
 	struct hb_coll_line *l = hb_coll_line(c, &rank, coll ? HB_COLL_CALLS : HB_COLL_GRAPH);
@@ -113,7 +115,8 @@ static int take_thread(struct hb_collectives *c, u32 thread)
 		return 0;
 	for (u32 i = 0; i < n && !err; i++)
 		if (!(v[i].flags & HB_AFLAG_INNER) &&
-		    (v[i].op == HB_OP_COLLECTIVE ? v[i].handle != 0 : graphs && v[i].op == HB_OP_GRAPH))
+		    (v[i].op == HB_OP_COLLECTIVE ? hb_timeline__callee(c->tl, &v[i])->handle != 0
+						 : graphs && v[i].op == HB_OP_GRAPH))
 			err = take_call(c, thread, i, &v[i]);
 	return err;
 }

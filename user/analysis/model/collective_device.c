@@ -80,7 +80,7 @@ static void describe(const struct hb_timeline *tl, const struct hb_launch *l, bo
 			rank->comm = hb_hash_bytes(o.group, strlen(o.group)) | 1;
 	} else if (c && alone) {
 		x->elements = c->bytes;
-		x->kind = c->kind;
+		x->kind = hb_timeline__callee(tl, c)->kind;
 	}
 }
 

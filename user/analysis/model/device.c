@@ -93,10 +93,11 @@ static int on_call(struct hb_devices *d, const struct hb_record *r)
 {
 	const struct hb_rec_accel *a = r->data;
 	bool inner = a->flags & HB_AFLAG_INNER;
+	u8 is = a->probe < d->n_probes ? d->probe_is[a->probe] : 0;
 	struct numbers *n;
 	struct hb_launch *l;
 
-	if (!inner && a->probe < d->n_probes && (d->probe_is[a->probe] & IS_WORK)) {
+	if (!inner && (is & IS_WORK)) {
 		d->counts.calls++;
 		d->counts.numbered += a->correlation != 0;
 	}
@@ -113,8 +114,8 @@ static int on_call(struct hb_devices *d, const struct hb_record *r)
 				.task = r->task_idx,
 				.timed = a->dur || (a->flags & HB_AFLAG_TIMED),
 				.inner = inner,
-				.graph = a->probe < d->n_probes && (d->probe_is[a->probe] & IS_GRAPH)};
-	return hb_numbers__add(d, n, d->n_launches - 1);
+				.graph = (is & IS_GRAPH) != 0};
+	return hb_numbers__add(d, n, a->correlation, d->n_launches - 1);
 }
 
 /* ---- operations ---- */

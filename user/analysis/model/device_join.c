@@ -78,7 +78,7 @@ static u32 before(const struct hb_devices *d, u32 i)
 	return i < d->n_same ? d->same[i] : 0;
 }
 
-int hb_numbers__add(struct hb_devices *d, struct numbers *n, u32 i)
+int hb_numbers__add_other(struct hb_devices *d, struct numbers *n, u32 i)
 {
 	const struct hb_launch *l = &d->launch[i];
 	u32 *p, last;

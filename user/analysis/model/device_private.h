@@ -129,15 +129,24 @@ static inline void expect_launch(const struct hb_devices *d, const struct dev *v
 /* The next item of a growing array not set yet; NULL: out of memory, or 2^32 of them. */
 void *hb_devices__push(void *array, u32 *n, u32 *cap, size_t size);
 
-/* Remembers launch i (index) by its number; 0 or -ENOMEM. */
-int hb_numbers__add(struct hb_devices *d, struct numbers *n, u32 i);
 static inline u32 *hb_numbers__place(const struct numbers *n, u64 correlation)
 {
 	u64 at = correlation - n->base; /* beyond all of them when it is less than base */
-
 	u64 i = at / NUMBERS_OF_BLOCK;
 
 	return i < n->n_blocks && n->block[i] ? &n->block[i][at % NUMBERS_OF_BLOCK] : NULL;
+}
+/* Remembers launch i (index) by its number: mostly it has a place, which is free. 0 or -ENOMEM. */
+int hb_numbers__add_other(struct hb_devices *d, struct numbers *n, u32 i);
+static inline int hb_numbers__add(struct hb_devices *d, struct numbers *n, u64 correlation, u32 i)
+{
+	u32 *p = hb_numbers__place(n, correlation);
+
+	if (!p || *p || n->sparse)
+		return hb_numbers__add_other(d, n, i);
+	n->calls++;
+	*p = i + 1;
+	return 0;
 }
 u32 hb_numbers__sparse(const struct numbers *n, u64 correlation);
 /* The last call (index + 1) with a number; 0: none. */

@@ -222,7 +222,8 @@ static int add_calls(struct hb_longest *l, u32 thread)
 	const struct hb_tl_call *c = hb_timeline__calls(l->tl, thread, &n);
 
 	for (u32 i = hb_timeline__from(l->tl, thread, HB_TL_CALL, l->sum.begin); i < n; i++) {
-		const struct hb_probe_row *row = hb_window__probe(w, c[i].probe);
+		const struct hb_probe_row *row =
+		    hb_window__probe(w, hb_timeline__callee(l->tl, &c[i])->probe);
 		const char *name = row ? hb_window__string(w, row->name) : "";
 		struct hb_cp_event *e;
 

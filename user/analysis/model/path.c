@@ -123,17 +123,16 @@ u64 hb_path__memory(const struct hb_path *p)
 
 /* ---- asking ---- */
 
-static const struct hb_path_row *row_of(const struct hb_path *p, u32 pid)
+const struct hb_path_row *hb_path_row(const struct hb_path *p, u32 pid)
 {
-	for (u32 i = 0; i < p->n; i++)
-		if (p->row[i].series->pid == pid)
-			return &p->row[i];
-	return NULL;
+	u32 i = hb_steps__row(p->steps, pid);
+
+	return i < p->n ? &p->row[i] : NULL;
 }
 
 const struct hb_seg *hb_path__segs(const struct hb_path *p, u32 pid, u32 *n)
 {
-	const struct hb_path_row *r = row_of(p, pid);
+	const struct hb_path_row *r = hb_path_row(p, pid);
 
 	*n = r ? r->segs.n : 0;
 	return r ? r->segs.seg : NULL;
@@ -159,7 +158,7 @@ static u32 range(const struct hb_segs *s, u64 begin, u64 end, u32 *first)
 
 u32 hb_path__range(const struct hb_path *p, u32 pid, u64 begin, u64 end, u32 *first)
 {
-	const struct hb_path_row *r = row_of(p, pid);
+	const struct hb_path_row *r = hb_path_row(p, pid);
 
 	*first = 0;
 	return r ? range(&r->segs, begin, end, first) : 0;

@@ -37,10 +37,11 @@ const char *hb_seg__name(enum hb_seg_kind k); /* "run", "accelerator call", "dev
 
 struct hb_seg { /* 32 bytes: there are as many as records */
 	u64 begin, end;
-	u32 thread : 24; /* whose time this is */
-	u32 kind : 8;	 /* enum hb_seg_kind */
-	u32 item;	 /* index of the call (API, DEVICE), collection (GC) or sleep (the others but RUN);
-			  * HB_NONE */
+	u16 thread; /* whose time this is: there are no more threads than tasks */
+	u8 kind;    /* enum hb_seg_kind */
+	u8 pad;
+	u32 item; /* index of the call (API, DEVICE), collection (GC) or sleep (the others but RUN); HB_NONE
+		   */
 	u32 via_thread, via; /* the sleep (thread, index) through which the walk came here; HB_NONE: on the
 			      * dispatch thread without a jump, or (via) over the device or a message */
 };

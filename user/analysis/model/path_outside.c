@@ -139,8 +139,7 @@ static void at_the_end(const struct hb_path *p, u32 thread, struct hb_ivs *out)
 	u32 by;
 
 	for (u32 k = 0; k < CHAIN_MOST && thread != HB_NONE; k++) {
-		u32 n, parent = parent_outside(hb_timeline__window(p->tl),
-					       hb_timeline__thread(p->tl, thread)->pid);
+		u32 n, parent;
 		const struct hb_tl_sleep *s = hb_timeline__sleeps(p->tl, thread, &n);
 		const struct hb_edge *e = hb_wake__edges(p->wk, thread, &n);
 
@@ -148,6 +147,7 @@ static void at_the_end(const struct hb_path *p, u32 thread, struct hb_ivs *out)
 			return;
 		since = resting_since(p, thread);
 		from = since > from ? since : from;
+		parent = parent_outside(hb_timeline__window(p->tl), hb_timeline__thread(p->tl, thread)->pid);
 		by = usual(p, thread, n - 1);
 		if (parent && (is_loop(&s[n - 1]) || (by != HB_NONE && is_of(p->wk, thread, by, parent)))) {
 			hb_ivs__add(out, from, hb_timeline__end(p->tl));
@@ -159,15 +159,13 @@ static void at_the_end(const struct hb_path *p, u32 thread, struct hb_ivs *out)
 
 void hb_path__outside(const struct hb_path *p, u32 pid, struct hb_ivs *out)
 {
-	for (u32 i = 0; i < p->n; i++) {
-		const struct hb_path_row *r = &p->row[i];
+	const struct hb_path_row *r = hb_path_row(p, pid);
 
-		if (r->series->pid != pid)
-			continue;
-		of_segs(p, &r->segs, out);
-		of_segs(p, &r->beside, out);
-		at_the_end(p, r->series->dispatch != HB_NONE ? r->series->dispatch : r->series->thread, out);
-	}
+	if (!r)
+		return;
+	of_segs(p, &r->segs, out);
+	of_segs(p, &r->beside, out);
+	at_the_end(p, r->series->dispatch != HB_NONE ? r->series->dispatch : r->series->thread, out);
 	hb_ivs__join(out);
 }
 

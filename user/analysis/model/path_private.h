@@ -20,35 +20,38 @@ struct hb_path {
 	u32 n;
 };
 
-struct hb_path_row { /* one series */
+struct hb_path_row { /* one series, in their order */
 	const struct hb_series *series;
 	struct hb_segs segs;   /* of its steps */
 	struct hb_segs beside; /* of the rest of the window, where there are steps */
 };
 
-struct hb_walk_op { /* a piece of work on a device */
-	const struct hb_device_op *o;
-	u32 prev;  /* the piece before it on its stream; HB_NONE */
-	u32 event; /* the piece of another stream that it waited for, by an event; HB_NONE */
+/* Of a process; NULL: none. */
+const struct hb_path_row *hb_path_row(const struct hb_path *p, u32 pid);
+
+struct hb_piece { /* of work on a device */
+	const struct hb_device *v;
+	u32 i; /* index of its operations */
 };
 struct hb_walk_ops;
 /* `coll` may be NULL. NULL: out of memory. */
 struct hb_walk_ops *hb_walk_ops__new(const struct hb_timeline *tl, const struct hb_devices *d,
 				     const struct hb_collectives *coll);
 void hb_walk_ops__free(struct hb_walk_ops *w);
-/* The work of a process, by end, and the last piece that ended by t; NULL, HB_NONE when there is none. It is
- * put together when it is asked for first: out of memory is told by oom(). */
-const struct hb_walk_op *hb_walk_ops__of(struct hb_walk_ops *w, u32 pid, u64 t, u32 *last);
+/* The last piece of a process that ended by t; false: none (`w` NULL too). What it takes is put together when
+ * it is asked for first: out of memory is told by oom(). */
+bool hb_walk_ops__last(struct hb_walk_ops *w, u32 pid, u64 t, struct hb_piece *last);
+/* What a piece waited for last on its device: the one before it on its stream, or another stream's by an
+ * event. False: neither, or that did not end before it. Of pieces that were told here only. */
+bool hb_walk_ops__followed(const struct hb_walk_ops *w, const struct hb_piece *x, struct hb_piece *before);
 /* The call that launched it, and who made that; NULL, HB_NONE: not known. */
-const struct hb_launch *hb_walk_ops__launch(const struct hb_walk_ops *w, const struct hb_walk_op *x,
+const struct hb_launch *hb_walk_ops__launch(const struct hb_walk_ops *w, const struct hb_piece *x,
 					    u32 *thread);
 /* When that call began; 0: not known. */
-u64 hb_walk_ops__asked(const struct hb_walk_ops *w, const struct hb_walk_op *x);
-/* The piece of the rank that came last to a collective which *pid's piece is of and waited in: its place in
- * the work of its process, whose pid is then in *pid. NULL: it is none, did not wait, or the clocks of the
- * two differ. */
-const struct hb_walk_op *hb_walk_ops__late(struct hb_walk_ops *w, u32 *pid, const struct hb_walk_op *o,
-					   u32 *at);
+u64 hb_walk_ops__asked(const struct hb_walk_ops *w, const struct hb_piece *x);
+/* The piece of the rank that came last to a collective which x is of and waited in. False: it is none, did
+ * not wait, or the clocks of the two differ. */
+bool hb_walk_ops__late(struct hb_walk_ops *w, const struct hb_piece *x, struct hb_piece *late);
 bool hb_walk_ops__oom(const struct hb_walk_ops *w); /* NULL: no */
 
 struct hb_ways { /* over which a walk goes from thread to thread */

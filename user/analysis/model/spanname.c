@@ -61,7 +61,7 @@ const char *hb_span__name(const struct hb_timeline *tl, u32 thread, enum hb_tl_k
 	case HB_TL_SLEEP:
 		return sleep_name(s, buf, size);
 	case HB_TL_CALL:
-		row = hb_window__probe(w, ((const struct hb_tl_call *)s)->probe);
+		row = hb_window__probe(w, hb_timeline__callee(tl, s)->probe);
 		return or_unknown(row ? hb_window__string(w, row->name) : NULL);
 	case HB_TL_GIL:
 		return ((const struct hb_tl_gil *)s)->handover ? "GIL handed over" : "waits for GIL";
@@ -97,7 +97,7 @@ u64 hb_span__key(const struct hb_timeline *tl, u32 thread, enum hb_tl_kind kind,
 			return sleep->state == HB_TSTATE_DISK ? 1ULL << 33 : 1ULL << 34;
 		return (u64)sleep->sysno << 8 | sleep->chankind;
 	case HB_TL_CALL:
-		return ((const struct hb_tl_call *)s)->probe;
+		return hb_timeline__callee(tl, s)->probe;
 	case HB_TL_GIL:
 		return ((const struct hb_tl_gil *)s)->handover != 0;
 	case HB_TL_GC:

@@ -11,6 +11,7 @@ struct hb_steps {
 	struct hb_step_names names;
 	struct hb_steps_row *row;
 	u32 n, cap;
+	struct hb_map *by_pid; /* -> row + 1 */
 	char why[160];
 };
 
@@ -34,9 +35,10 @@ const char *hb_steps__source_name(enum hb_step_source s)
 
 static struct hb_steps_row *row_of(struct hb_steps *s, u32 pid)
 {
-	for (u32 i = 0; i < s->n; i++)
-		if (s->row[i].pub.pid == pid)
-			return &s->row[i];
+	u64 *at = hb_map__slot(s->by_pid, pid, NULL);
+
+	if (!at || *at)
+		return at ? &s->row[*at - 1] : NULL;
 	if (s->n == s->cap) {
 		u32 cap = s->cap * 2 + 8;
 		struct hb_steps_row *p = realloc(s->row, cap * sizeof(*p));
@@ -49,6 +51,7 @@ static struct hb_steps_row *row_of(struct hb_steps *s, u32 pid)
 	memset(&s->row[s->n], 0, sizeof(*s->row));
 	s->row[s->n].pub.pid = pid;
 	s->row[s->n].pub.thread = s->row[s->n].pub.dispatch = HB_NONE;
+	*at = s->n + 1;
 	return &s->row[s->n++];
 }
 
@@ -240,7 +243,8 @@ struct hb_steps *hb_steps__build(const struct hb_timeline *tl, struct hb_error *
 	if (s) {
 		s->tl = tl;
 		s->names = (struct hb_step_names){hb_map__new(), hb_map__new()};
-		err = s->names.functions && s->names.marks ? find_dispatchers(s) : -ENOMEM;
+		s->by_pid = hb_map__new();
+		err = s->names.functions && s->names.marks && s->by_pid ? find_dispatchers(s) : -ENOMEM;
 	}
 	if (!err)
 		err = find_others(s);
@@ -248,29 +252,30 @@ struct hb_steps *hb_steps__build(const struct hb_timeline *tl, struct hb_error *
 		err = hb_steps__find(tl, &s->names, &s->row[i]);
 		err = err ? err : summarise(tl, &s->row[i]);
 	}
+	if (!err && s->n)
+		qsort(s->row, s->n, sizeof(*s->row), cmp_rows);
+	for (u32 i = 0; !err && i < s->n; i++)
+		err = hb_map__put(s->by_pid, s->row[i].pub.pid, i + 1);
 	if (err) {
 		hb_error__nomem(e, "engine steps");
 		hb_steps__free(s);
 		return NULL;
 	}
-	if (s->n)
-		qsort(s->row, s->n, sizeof(*s->row), cmp_rows);
 	say_why(s);
 	return s;
 }
 
 int hb_steps__leave_out(struct hb_steps *s, u32 pid, const struct hb_ivs *none)
 {
-	for (u32 i = 0; i < s->n; i++) {
-		if (s->row[i].pub.pid != pid)
-			continue;
-		hb_steps__cut_out(&s->row[i], none);
-		if (!s->row[i].pub.n && !*s->row[i].pub.why)
-			snprintf(s->row[i].pub.why, sizeof(s->row[i].pub.why),
-				 "in what looked like steps nothing was asked of it");
-		return summarise(s->tl, &s->row[i]);
-	}
-	return 0;
+	u32 i = hb_steps__row(s, pid);
+	struct hb_steps_row *r = i == HB_NONE ? NULL : &s->row[i];
+
+	if (!r)
+		return 0;
+	hb_steps__cut_out(r, none);
+	if (!r->pub.n && !*r->pub.why)
+		snprintf(r->pub.why, sizeof(r->pub.why), "in what looked like steps nothing was asked of it");
+	return summarise(s->tl, r);
 }
 
 void hb_steps__free(struct hb_steps *s)
@@ -280,6 +285,7 @@ void hb_steps__free(struct hb_steps *s)
 	for (u32 i = 0; i < s->n; i++)
 		free(s->row[i].step);
 	free(s->row);
+	hb_map__free(s->by_pid);
 	hb_map__free(s->names.functions);
 	hb_map__free(s->names.marks);
 	free(s);
@@ -306,12 +312,16 @@ const struct hb_series *hb_steps__at(const struct hb_steps *s, u32 i)
 	return i < s->n ? &s->row[i].pub : NULL;
 }
 
+u32 hb_steps__row(const struct hb_steps *s, u32 pid)
+{
+	u64 at;
+
+	return hb_map__get(s->by_pid, pid, &at) ? (u32)at - 1 : HB_NONE;
+}
+
 const struct hb_series *hb_steps__of_pid(const struct hb_steps *s, u32 pid)
 {
-	for (u32 i = 0; i < s->n; i++)
-		if (s->row[i].pub.pid == pid)
-			return &s->row[i].pub;
-	return NULL;
+	return hb_steps__at(s, hb_steps__row(s, pid));
 }
 
 const char *hb_steps__why_none(const struct hb_steps *s)

@@ -80,6 +80,7 @@ int hb_steps__leave_out(struct hb_steps *s, u32 pid, const struct hb_ivs *none);
 u32 hb_steps__series(const struct hb_steps *s);
 const struct hb_series *hb_steps__at(const struct hb_steps *s, u32 i);	     /* NULL: none */
 const struct hb_series *hb_steps__of_pid(const struct hb_steps *s, u32 pid); /* NULL: none */
+u32 hb_steps__row(const struct hb_steps *s, u32 pid);			     /* its number; HB_NONE */
 /* NULL, or why there is no series at all ("no accelerator calls in this window", ..). */
 const char *hb_steps__why_none(const struct hb_steps *s);
 

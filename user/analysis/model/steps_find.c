@@ -233,7 +233,7 @@ static int from_spans(const struct hb_timeline *tl, const struct hb_step_names *
 /* ---- recurring calls ---- */
 
 struct site { /* calls of one kind from one place */
-	u32 probe, stack, n;
+	u32 stack, n;
 	u32 first, last;  /* calls */
 	u32 pauses, have; /* where those of each begin, and how many are there already */
 };
@@ -263,12 +263,13 @@ static u32 class_of(const struct hb_tl_call *c)
 	return c->op == HB_OP_SYNC ? SYNC : c->op == HB_OP_GRAPH ? GRAPH : CLASSES;
 }
 
-static u64 site_key(const struct hb_tl_call *c)
+static u64 site_key(const struct hb_timeline *tl, const struct hb_tl_call *c)
 {
-	u64 k = hb_hash64((u64)c->probe << 32 | c->at.stack);
+	const struct hb_tl_callee *callee = hb_timeline__callee(tl, c);
+	u64 k = hb_hash64((u64)callee->probe << 32 | c->at.stack);
 
 	/* Without a stack, calls on different streams are different places. */
-	return c->at.stack ? k : hb_hash64(k ^ c->stream);
+	return c->at.stack ? k : hb_hash64(k ^ callee->stream);
 }
 
 struct mark {	   /* one call as a boundary */
@@ -304,7 +305,7 @@ static bool same_code(const struct hb_tl_call *c, u32 copy, u32 next)
 /* A thread has what it read back at the end of the copy, or of the wait that follows before anything else is
  * launched: of one that waited itself, the wait that its own code makes right after it. A graph launch is a
  * boundary by itself. From the last call to the first, so that what follows is known. */
-static void mark_all(const struct hb_tl_call *c, u32 n, struct marks *out)
+static void mark_all(const struct hb_timeline *tl, const struct hb_tl_call *c, u32 n, struct marks *out)
 {
 	u64 work = 0, waited = 0;
 	u32 works = 0, next = HB_NONE;
@@ -326,7 +327,7 @@ static void mark_all(const struct hb_tl_call *c, u32 n, struct marks *out)
 		if (class != CLASSES)
 			out[class].v[out[class].n++] = (struct mark){.at = at,
 								     .pause = work > at ? work - at : 0,
-								     .site = site_key(&c[i]),
+								     .site = site_key(tl, &c[i]),
 								     .call = i,
 								     .works = works}; /* from it on */
 		next = i;
@@ -370,8 +371,7 @@ static int number_sites(struct sites *s, const struct hb_tl_call *c, const struc
 			if (!x)
 				return -ENOMEM;
 			*at = s->n - 1;
-			*x = (struct site){
-			    .probe = c[k->call].probe, .stack = c[k->call].at.stack, .first = k->call};
+			*x = (struct site){.stack = c[k->call].at.stack, .first = k->call};
 		}
 		k->site = *at;
 		s->site[*at].last = k->call;
@@ -454,9 +454,10 @@ static int cut(struct hb_steps_row *r, const struct hb_tl_call *c, const struct 
 	return err;
 }
 
-static int from_marks(struct hb_steps_row *r, const struct hb_tl_call *c, u32 n, const struct marks *m,
-		      u8 source)
+static int from_marks(const struct hb_timeline *tl, struct hb_steps_row *r, const struct marks *m, u8 source)
 {
+	u32 n;
+	const struct hb_tl_call *c = hb_timeline__calls(tl, r->pub.dispatch, &n);
 	struct sites s = {0};
 	const struct site *best = NULL;
 	int err = m->n ? collect(&s, c, m) : 0;
@@ -466,7 +467,7 @@ static int from_marks(struct hb_steps_row *r, const struct hb_tl_call *c, u32 n,
 	if (best) {
 		err = cut(r, c, m, (u32)(best - s.site));
 		r->pub.source = source;
-		r->pub.site_probe = best->probe;
+		r->pub.site_probe = hb_timeline__callee(tl, &c[best->first])->probe;
 		r->pub.site_stack = best->stack;
 	}
 	free(s.site);
@@ -483,10 +484,10 @@ static int from_calls(const struct hb_timeline *tl, struct hb_steps_row *r)
 	int err = make_room(hb_timeline__thread(tl, r->pub.dispatch), m);
 
 	if (!err)
-		mark_all(c, n, m);
+		mark_all(tl, c, n, m);
 	r->pub.thread = r->pub.dispatch;
 	for (u32 i = 0; !err && !r->pub.n && i < CLASSES; i++)
-		err = from_marks(r, c, n, &m[i], classes[i].source);
+		err = from_marks(tl, r, &m[i], classes[i].source);
 	for (u32 i = 0; i < CLASSES; i++)
 		free(m[i].v);
 	return err;

@@ -22,12 +22,14 @@ struct list { /* intervals of one kind and thread */
 
 struct thread {
 	struct hb_tl_thread pub;
+	u32 next;  /* of the process; HB_NONE */
 	u32 index; /* among threads */
 	struct list list[HB_TL_KINDS];
 };
 
 struct probe { /* what is asked of a probe's row for each of its records */
 	u8 known, op, copy;
+	u32 callee; /* of its last call */
 };
 
 struct hb_timeline {
@@ -35,11 +37,12 @@ struct hb_timeline {
 	u64 start, end;
 	struct thread **thread;
 	u32 n_threads, cap_threads;
-	struct thread **by_task; /* by task index */
-	struct hb_map *by_tid;
+	struct thread **by_task;	/* by task index */
+	struct hb_map *by_tid, *by_pid; /* -> thread, and to a process's first one + 1 */
 	struct probe *probe;
 	u32 n_probes;
 	struct hb_places places;
+	struct hb_callees callees;
 	u64 count[HB_TL_KINDS];
 	bool oom;
 	struct hb_feed feed;
@@ -52,7 +55,7 @@ static struct hb_span *span_at(const struct list *l, size_t size, u32 i)
 
 /* ---- one record ---- */
 
-static const struct probe *probe_of(struct hb_timeline *tl, u32 id)
+static struct probe *probe_of(struct hb_timeline *tl, u32 id)
 {
 	static const struct hb_probe_row unknown;
 	const struct hb_probe_row *row;
@@ -94,19 +97,27 @@ static u64 work_of(const struct hb_rec_accel *r)
 static void fill_call(struct hb_timeline *tl, const struct hb_record *rec, void *to)
 {
 	const struct hb_rec_accel *r = rec->data;
-	const struct probe *p = probe_of(tl, r->probe);
-
-	*(struct hb_tl_call *)to = (struct hb_tl_call){
-	    .at.stack = r->stack,
+	struct probe *p = probe_of(tl, r->probe);
+	const struct hb_tl_callee callee = {
 	    .stream = r->stream,
 	    .handle = p->op == HB_OP_LAUNCH || p->op == HB_OP_GRAPH ? work_of(r) : r->handle,
+	    .probe = r->probe,
+	    .kind = r->kind};
+
+	if (!hb_callee__same(&tl->callees.v[p->callee], &callee)) {
+		u32 number = hb_callees__number(&tl->callees, &callee);
+
+		tl->oom |= number == HB_PLACE_NONE;
+		p->callee = number == HB_PLACE_NONE ? 0 : number;
+	}
+	*(struct hb_tl_call *)to = (struct hb_tl_call){
+	    .at.stack = r->stack,
 	    .bytes = r->bytes,
 	    .correlation = r->correlation,
-	    .probe = r->probe,
+	    .callee = p->callee,
 	    .failed = r->ret != 0,
 	    .op = p->op,
 	    .flags = r->flags,
-	    .kind = r->kind,
 	    .copy = copy_of(p, r->kind),
 	};
 }
@@ -262,12 +273,15 @@ static const struct kind {
 
 /* In large steps once it is large: what is not filled yet is no memory yet, and what is there already may
  * have to be copied. What is left over is given back at the end. `most`: as many as there are, as far as is
- * known. */
-static bool grow(struct list *l, size_t size, u64 most)
+ * known; of those a thread has its share and a little more, mostly. */
+static bool grow(struct list *l, size_t size, u64 most, u32 threads)
 {
 	u64 cap = l->cap < 8192 ? l->cap + l->cap / 2 + 8 : 4ULL * l->cap;
+	u64 share = most / threads + most / threads / 4;
 	void *p;
 
+	if (l->cap >= 1024 && share > cap)
+		cap = share < 64ULL * l->cap ? share : 64ULL * l->cap;
 	if (cap > most && most > l->cap)
 		cap = most;
 	p = cap <= UINT32_MAX ? realloc(l->item, cap * size) : NULL;
@@ -320,8 +334,9 @@ static void on_life(struct thread *t, const struct hb_record *r)
 		t->pub.died = r->ts;
 }
 
-/* Those of one kind. */
-static int add_kind(struct hb_timeline *tl, const struct kind *k, const struct hb_records *b)
+/* Those of one kind, which is known where it is compiled: each has a loop of its own. */
+static __attribute__((always_inline)) inline int add_kind(struct hb_timeline *tl, const struct kind *k,
+							  const struct hb_records *b)
 {
 	hb_each_bit (i, b->of[k->record]) {
 		const struct hb_record *r = &b->record[i];
@@ -330,7 +345,7 @@ static int add_kind(struct hb_timeline *tl, const struct kind *k, const struct h
 
 		if (k->keep && !k->keep(r->data))
 			continue;
-		if (l->n == l->cap && !grow(l, k->size, hb_window__count(tl->w, k->record)))
+		if (l->n == l->cap && !grow(l, k->size, hb_window__count(tl->w, k->record), tl->n_threads))
 			return -ENOMEM;
 		s = span_at(l, k->size, l->n++);
 		k->fill(tl, r, s);
@@ -345,11 +360,25 @@ static int add_kind(struct hb_timeline *tl, const struct kind *k, const struct h
 	return 0;
 }
 
+#define ADD_KIND(KIND, name, type, record)                                                                   \
+	static int add_##name(struct hb_timeline *tl, const struct hb_records *b)                            \
+	{                                                                                                    \
+		return add_kind(tl, &kinds[HB_TL_##KIND], b);                                                \
+	}
+HB_TL_LISTS(ADD_KIND)
+
+static int (*const add[HB_TL_KINDS])(struct hb_timeline *tl, const struct hb_records *b) = {
+#define ADD(KIND, name, type, record) [HB_TL_##KIND] = add_##name,
+    HB_TL_LISTS(ADD)
+#undef ADD
+};
+
 /* Threads in the order in which they come; then one kind after the other. */
 static int on_records(void *ctx, const struct hb_records *b)
 {
 	static const u64 life = 1ULL << HB_TYPE_thread | 1ULL << HB_TYPE_process | 1ULL << HB_TYPE_exit;
 	struct hb_timeline *tl = ctx;
+	u64 end = tl->end;
 	int err = 0;
 
 	for (u32 i = 0; i < b->n && !err; i++) {
@@ -357,13 +386,14 @@ static int on_records(void *ctx, const struct hb_records *b)
 
 		if (!tl->by_task[r->task_idx])
 			err = new_thread(tl, r);
-		tl->end = r->ts > tl->end ? r->ts : tl->end;
+		end = r->ts > end ? r->ts : end;
 	}
+	tl->end = end;
 	for (u32 i = 0; i < b->n && !err && (b->types & life); i++)
 		on_life(tl->by_task[b->record[i].task_idx], &b->record[i]);
 	for (u32 k = 0; k < HB_TL_KINDS && !err; k++)
 		if (hb_records__has(b, kinds[k].record))
-			err = add_kind(tl, &kinds[k], b);
+			err = add[k](tl, b);
 	tl->oom |= err != 0;
 	return err;
 }
@@ -379,11 +409,41 @@ static int cmp_spans(const void *a, const void *b)
 	return x->end != y->end ? (x->end > y->end ? -1 : 1) : 0;
 }
 
+union any_item { /* of whatever kind */
+#define ITEM(KIND, name, type, record) struct type name;
+	HB_TL_LISTS(ITEM)
+#undef ITEM
+};
+
+/* Records come by their end: an interval is behind those inside of it, and mostly of few. False: it takes too
+ * many steps; it is as far as it came then. */
+static bool sort_near(struct list *l, size_t size)
+{
+	u64 steps = 8ULL * l->n + 4096;
+	union any_item x;
+
+	for (u32 i = 1, at; i < l->n; i++) {
+		struct hb_span *s = span_at(l, size, i);
+
+		for (at = i; at && cmp_spans(span_at(l, size, at - 1), s) > 0;)
+			at--;
+		if (i - at > steps)
+			return false;
+		steps -= i - at;
+		if (at == i)
+			continue;
+		memcpy(&x, s, size);
+		memmove(span_at(l, size, at + 1), span_at(l, size, at), (i - at) * size);
+		memcpy(span_at(l, size, at), &x, size);
+	}
+	return true;
+}
+
 static void sort_list(struct list *l, size_t size)
 {
 	void *p;
 
-	if (l->unsorted)
+	if (l->unsorted && !sort_near(l, size))
 		qsort(l->item, l->n, size, cmp_spans);
 	p = l->n ? realloc(l->item, l->n * size) : NULL;
 	if (p) {
@@ -398,7 +458,7 @@ static void link_list(const struct list *l, size_t size)
 		hb_spans__link(l->item, size, i, i ? i - 1 : HB_NONE);
 }
 
-static void finish_thread(struct thread *t)
+static void finish_thread(const struct hb_timeline *tl, struct thread *t)
 {
 	struct list *call = &t->list[HB_TL_CALL], *sleep = &t->list[HB_TL_SLEEP];
 
@@ -407,7 +467,7 @@ static void finish_thread(struct thread *t)
 		if (k != HB_TL_CALL)
 			link_list(&t->list[k], kinds[k].size);
 	}
-	hb_calls__finish(&t->pub, call->item, call->n, sleep->item, sleep->n);
+	hb_calls__finish(tl, &t->pub, call->item, call->n, sleep->item, sleep->n);
 }
 
 static u32 index_of(const struct hb_timeline *tl, const struct hb_task *t)
@@ -428,13 +488,28 @@ static void name_holders(struct hb_timeline *tl, const struct thread *t)
 	}
 }
 
+/* A process's threads, from the first to the last. */
+static int chain_threads(struct hb_timeline *tl)
+{
+	for (u32 i = tl->n_threads; i-- > 0;) {
+		u64 *first = hb_map__slot(tl->by_pid, tl->thread[i]->pub.pid, NULL);
+
+		if (!first)
+			return -ENOMEM;
+		tl->thread[i]->next = *first ? (u32)*first - 1 : HB_NONE;
+		*first = i + 1;
+	}
+	return 0;
+}
+
 int hb_timeline__finish(struct hb_timeline *tl, struct hb_error *e)
 {
-	if (tl->oom)
+	if (tl->oom || chain_threads(tl))
 		return hb_error__nomem(e, "timelines");
 	hb_places__finish(&tl->places);
+	hb_callees__finish(&tl->callees);
 	for (u32 i = 0; i < tl->n_threads; i++) {
-		finish_thread(tl->thread[i]);
+		finish_thread(tl, tl->thread[i]);
 		name_holders(tl, tl->thread[i]);
 	}
 	return 0;
@@ -458,7 +533,9 @@ struct hb_timeline *hb_timeline__new(struct hb_window *w, struct hb_error *e)
 	tl->probe = calloc(tl->n_probes, sizeof(*tl->probe));
 	tl->by_task = calloc(TASKS, sizeof(*tl->by_task));
 	tl->by_tid = hb_map__new();
-	if (hb_places__init(&tl->places) || !tl->probe || !tl->by_task || !tl->by_tid) {
+	tl->by_pid = hb_map__new();
+	if (hb_places__init(&tl->places) | hb_callees__init(&tl->callees) || !tl->probe || !tl->by_task ||
+	    !tl->by_tid || !tl->by_pid) {
 		hb_error__nomem(e, "timelines");
 		hb_timeline__free(tl);
 		return NULL;
@@ -498,7 +575,9 @@ void hb_timeline__free(struct hb_timeline *tl)
 	free(tl->by_task);
 	free(tl->probe);
 	hb_map__free(tl->by_tid);
+	hb_map__free(tl->by_pid);
 	hb_places__free(&tl->places);
+	hb_callees__free(&tl->callees);
 	free(tl);
 }
 
@@ -522,7 +601,7 @@ u64 hb_timeline__end(const struct hb_timeline *tl)
 u64 hb_timeline__memory(const struct hb_timeline *tl, u64 *records)
 {
 	u64 bytes = sizeof(*tl) + TASKS * sizeof(*tl->by_task) + tl->n_probes * sizeof(*tl->probe) +
-		    hb_places__memory(&tl->places);
+		    hb_places__memory(&tl->places) + hb_callees__memory(&tl->callees);
 
 	for (u32 i = 0; i < tl->n_threads; i++) {
 		bytes += sizeof(*tl->thread[i]) + sizeof(tl->thread[i]);
@@ -563,10 +642,11 @@ u32 hb_timeline__by_task(const struct hb_timeline *tl, u16 task)
 
 u32 hb_timeline__of_pid(const struct hb_timeline *tl, u32 pid, u32 prev)
 {
-	for (u32 i = prev == HB_NONE ? 0 : prev + 1; i < tl->n_threads; i++)
-		if (tl->thread[i]->pub.pid == pid)
-			return i;
-	return HB_NONE;
+	u64 first;
+
+	if (prev != HB_NONE)
+		return tl->thread[prev]->next;
+	return hb_map__get(tl->by_pid, pid, &first) ? (u32)first - 1 : HB_NONE;
 }
 
 #define ACCESSOR(KIND, name, type, record)                                                                   \
@@ -614,6 +694,11 @@ struct hb_tl_call *hb_calls__of(struct hb_timeline *tl, u32 thread, u32 *n)
 
 	*n = l->n;
 	return l->item;
+}
+
+const struct hb_tl_callee *hb_timeline__callee(const struct hb_timeline *tl, const struct hb_tl_call *c)
+{
+	return &tl->callees.v[c->callee < tl->callees.n ? c->callee : 0];
 }
 
 struct hb_use hb_timeline__use(const struct hb_timeline *tl, u32 thread, u64 begin, u64 end)

@@ -26,17 +26,25 @@ struct hb_span {
 
 struct hb_tl_call { /* accelerator call */
 	struct hb_span at;
-	u64 stream, bytes; /* bytes: of a collective elements; 0 of a copy: not known */
-	u64 handle;	   /* of a launch: a number for each function (or graph) and grid */
-	u64 correlation;   /* as in device records; 0 = not known */
+	u64 bytes;	 /* of a collective elements; 0 of a copy: not known */
+	u64 correlation; /* as in device records; 0 = not known */
+	u32 callee;	 /* see hb_timeline__callee() */
+	u8 op;		 /* enum hb_op */
+	u8 flags;	 /* enum hb_aflag; without TIMED and begin == end: only the entry was seen */
+	u8 copy : 4;	 /* enum hb_copy: direction, from kind, the function's name or the device's record */
+	u8 waited : 1;	 /* see hb_call__waited() */
+	u8 told : 1;	 /* `bytes` is from the device's record */
+	u8 failed : 1;	 /* with HB_AFLAG_RET in flags: what it returned was not 0 */
+	u8 pad;
+};
+
+/* What a thread called, and on what: of few kinds, many times. */
+struct hb_tl_callee {
+	u64 stream;
+	u64 handle; /* of a launch: a number for each function (or graph) and grid */
 	u32 probe;
-	u8 op;	       /* enum hb_op */
-	u8 flags;      /* enum hb_aflag; without TIMED and begin == end: only the entry was seen */
-	u8 kind;       /* as the API numbers it */
-	u8 copy : 4;   /* enum hb_copy: direction, from kind, the function's name or the device's record */
-	u8 waited : 1; /* see hb_call__waited() */
-	u8 told : 1;   /* `bytes` is from the device's record */
-	u8 failed : 1; /* with HB_AFLAG_RET in flags: what it returned was not 0 */
+	u8 kind; /* as the API numbers it */
+	u8 pad[3];
 };
 
 struct hb_tl_sleep { /* off the CPU */
@@ -195,6 +203,8 @@ const struct hb_span *hb_timeline__span(const struct hb_timeline *tl, u32 thread
 
 /* Where it slept; never NULL. */
 const struct hb_tl_place *hb_timeline__place(const struct hb_timeline *tl, const struct hb_tl_sleep *s);
+/* What was called; never NULL. */
+const struct hb_tl_callee *hb_timeline__callee(const struct hb_timeline *tl, const struct hb_tl_call *c);
 /* When it was woken: the end less the runnable part; the begin of a preemption. */
 static inline u64 hb_sleep__woken(const struct hb_tl_sleep *s)
 {

@@ -35,8 +35,8 @@ static bool has_waited(const struct hb_tl_call *c, const struct hb_tl_sleep *s, 
 	return lacked < dur && dur - lacked >= need;
 }
 
-void hb_calls__finish(struct hb_tl_thread *t, struct hb_tl_call *c, u32 n, const struct hb_tl_sleep *s,
-		      u32 n_sleeps)
+void hb_calls__finish(const struct hb_timeline *tl, struct hb_tl_thread *t, struct hb_tl_call *c, u32 n,
+		      const struct hb_tl_sleep *s, u32 n_sleeps)
 {
 	u32 from = 0;
 
@@ -45,8 +45,8 @@ void hb_calls__finish(struct hb_tl_thread *t, struct hb_tl_call *c, u32 n, const
 		c[i].waited = has_waited(&c[i], s, n_sleeps, &from);
 		t->by_op[c[i].op]++;
 		t->works += hb_call__is_work(&c[i]);
-		t->collectives +=
-		    c[i].op == HB_OP_COLLECTIVE && c[i].handle && !(c[i].flags & HB_AFLAG_INNER);
+		t->collectives += c[i].op == HB_OP_COLLECTIVE && !(c[i].flags & HB_AFLAG_INNER) &&
+				  hb_timeline__callee(tl, &c[i])->handle;
 	}
 }
 

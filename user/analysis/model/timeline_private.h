@@ -10,7 +10,7 @@ struct hb_tl_call *hb_calls__of(struct hb_timeline *tl, u32 thread, u32 *n);
 
 /* Links a thread's calls, says of each whether it waited, and counts them for the thread; both arrays sorted.
  */
-void hb_calls__finish(struct hb_tl_thread *t, struct hb_tl_call *c, u32 n, const struct hb_tl_sleep *s,
-		      u32 n_sleeps);
+void hb_calls__finish(const struct hb_timeline *tl, struct hb_tl_thread *t, struct hb_tl_call *c, u32 n,
+		      const struct hb_tl_sleep *s, u32 n_sleeps);
 
 #endif

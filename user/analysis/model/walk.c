@@ -70,28 +70,36 @@ static struct hb_walk_thread *look(const struct walk *x, u32 thread)
 	return on;
 }
 
+/* At first for one of four records: what is not filled is no memory, and is given back at the end; what is
+ * there already would have to be copied. */
+static int grow(const struct hb_timeline *tl, struct hb_segs *s)
+{
+	u64 records = hb_timeline__count(tl, HB_TL_CALL) + hb_timeline__count(tl, HB_TL_SLEEP);
+	u64 cap = s->cap ? 2ULL * s->cap : records / 4 + 64;
+	struct hb_seg *p = cap <= UINT32_MAX ? realloc(s->seg, cap * sizeof(*p)) : NULL;
+
+	if (!p)
+		return -ENOMEM;
+	s->seg = p;
+	s->cap = (u32)cap;
+	return 0;
+}
+
 static int charge(struct walk *x, u64 from, enum hb_seg_kind kind, u32 item)
 {
 	u64 begin = from > x->begin ? from : x->begin;
 
 	if (begin >= x->t)
 		return 0;
-	if (x->out->n == x->out->cap) {
-		u32 cap = x->out->cap + x->out->cap / 2 + 64;
-		struct hb_seg *p = realloc(x->out->seg, cap * sizeof(*p));
-
-		if (!p)
-			return -ENOMEM;
-		x->out->seg = p;
-		x->out->cap = cap;
-	}
+	if (x->out->n == x->out->cap && grow(x->tl, x->out))
+		return -ENOMEM;
 	x->out->seg[x->out->n++] = (struct hb_seg){.begin = begin,
 						   .end = x->t,
-						   .thread = x->thread,
+						   .thread = (u16)x->thread,
 						   .item = item,
 						   .via_thread = x->via_thread,
 						   .via = x->via,
-						   .kind = kind};
+						   .kind = (u8)kind};
 	x->t = begin;
 	x->jumps = 0;
 	return 0;
@@ -254,15 +262,6 @@ static int slept(struct walk *x, u32 at)
 	return charge(x, s->at.begin, kind_of(e->by), at);
 }
 
-/* What a piece of work waited for last on the device: the one before it on its stream, or another stream's by
- * an event. */
-static u32 followed(const struct hb_walk_op *op, const struct hb_walk_op *o)
-{
-	if (o->event == HB_NONE || o->prev == HB_NONE)
-		return o->event == HB_NONE ? o->prev : o->event;
-	return op[o->event].o->end > op[o->prev].o->end ? o->event : o->prev;
-}
-
 static u64 back_to(const struct walk *x, u64 t, u64 from)
 {
 	return from >= t ? t : later(from, x->begin);
@@ -270,33 +269,30 @@ static u64 back_to(const struct walk *x, u64 t, u64 from)
 
 /* From one piece of work to what it followed, or, when that was done before it was launched, to the launch.
  * There the walk is on the host again. */
-static int through_device(struct walk *x, u32 pid, const struct hb_walk_op *op, u32 at, u32 call)
+static int through_device(struct walk *x, struct hb_piece at, u32 call)
 {
+	struct hb_walk_ops *ops = x->ways->ops;
 	const struct hb_launch *l = NULL;
-	u64 t = back_to(x, x->t, op[at].o->end);
+	u64 t = back_to(x, x->t, at.v->op[at.i].end);
 	u32 thread = HB_NONE;
 	int err;
 
 	while (t > x->begin) {
-		const struct hb_walk_op *o = &op[at], *late;
-		u32 before = followed(op, o), there, whose = pid;
+		struct hb_piece before, late;
 
 		/* A collective that waited: on with what held the last rank up. */
-		late = hb_walk_ops__late(x->ways->ops, &whose, o, &there);
-		if (late && late[there].o->begin < t) {
-			t = back_to(x, t, late[there].o->begin);
-			op = late;
-			at = there;
-			pid = whose;
+		if (hb_walk_ops__late(ops, &at, &late) && late.v->op[late.i].begin < t) {
+			t = back_to(x, t, late.v->op[late.i].begin);
+			at = late;
 			continue;
 		}
-		t = back_to(x, t, o->o->begin);
-		if (before == HB_NONE || before >= at ||
-		    op[before].o->end < hb_walk_ops__asked(x->ways->ops, o)) {
-			l = hb_walk_ops__launch(x->ways->ops, o, &thread);
+		t = back_to(x, t, at.v->op[at.i].begin);
+		if (!hb_walk_ops__followed(ops, &at, &before) ||
+		    before.v->op[before.i].end < hb_walk_ops__asked(ops, &at)) {
+			l = hb_walk_ops__launch(ops, &at, &thread);
 			break;
 		}
-		t = back_to(x, t, op[before].o->end);
+		t = back_to(x, t, before.v->op[before.i].end);
 		at = before;
 	}
 	if (t <= x->begin)
@@ -315,12 +311,12 @@ static int through_device(struct walk *x, u32 pid, const struct hb_walk_op *op, 
 /* It waited for the device up to t. */
 static int device(struct walk *x, u32 call, const struct hb_tl_call *c)
 {
-	u32 last, pid = x->on->thread->pid;
-	const struct hb_walk_op *op = hb_walk_ops__of(x->ways->ops, pid, x->t, &last);
+	struct hb_piece last;
 
-	if (!op || op[last].o->end <= c->at.begin || ++x->jumps > JUMPS_MAX)
+	if (!hb_walk_ops__last(x->ways->ops, x->on->thread->pid, x->t, &last) ||
+	    last.v->op[last.i].end <= c->at.begin || ++x->jumps > JUMPS_MAX)
 		return charge(x, c->at.begin, HB_SEG_DEVICE, call);
-	return through_device(x, pid, op, last, call);
+	return through_device(x, last, call);
 }
 
 static int one(struct walk *x)

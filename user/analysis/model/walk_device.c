@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Work on devices as the walk needs it: by its end, with what was before it on its stream and who launched
- * it. */
+/* Work on devices as the walk needs it: what ended last, what was before a piece on its stream, and who
+ * launched it. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "analysis/model/order.h"
 #include "analysis/model/path_private.h"
 #include "base/map.h"
-#include "base/radix.h"
+
+struct side { /* one device; what it did is in the order of begins */
+	const struct hb_device *v;
+	u32 *prev;   /* of each operation: the one before it on its stream; HB_NONE */
+	u32 *event;  /* the one of another stream that it waited for; HB_NONE. NULL: none did */
+	u32 *by_end; /* NULL: they end in the order of their begins */
+	u32 ended;   /* where the last search ended */
+};
 
 struct process {
 	u32 pid;
 	u32 device, n_devices; /* its devices: they come by process */
-	struct hb_walk_op *op; /* by end; NULL until somebody asks */
-	u32 n;
-	u32 hint; /* where the last search ended: at most n */
 	bool made;
 };
 
@@ -30,6 +36,7 @@ struct hb_walk_ops {
 	struct arrival *arrival;
 	u32 n_arrivals;
 	const struct hb_devices *d;
+	struct side *side; /* by device */
 	struct process *process;
 	u32 n;
 	bool oom;
@@ -43,54 +50,101 @@ static struct process *process_of(const struct hb_walk_ops *w, u32 pid)
 	return NULL;
 }
 
-const struct hb_launch *hb_walk_ops__launch(const struct hb_walk_ops *w, const struct hb_walk_op *x,
+static const struct hb_device_op *op_of(const struct hb_piece *x)
+{
+	return &x->v->op[x->i];
+}
+
+const struct hb_launch *hb_walk_ops__launch(const struct hb_walk_ops *w, const struct hb_piece *x,
 					    u32 *thread)
 {
-	const struct hb_launch *l = hb_devices__launch_of(w->d, x->o);
+	const struct hb_launch *l = hb_devices__launch_of(w->d, op_of(x));
 
 	*thread = l ? hb_timeline__by_task(w->tl, l->task) : HB_NONE;
 	return *thread == HB_NONE ? NULL : l;
 }
 
-u64 hb_walk_ops__asked(const struct hb_walk_ops *w, const struct hb_walk_op *x)
+u64 hb_walk_ops__asked(const struct hb_walk_ops *w, const struct hb_piece *x)
 {
-	return hb_devices__asked(w->d, x->o);
+	return hb_devices__asked(w->d, op_of(x));
 }
 
-#define END_OF(x) ((x)->o->end)
-HB_RADIX_SORT(sort_by_end, struct hb_walk_op, END_OF)
+/* ---- order ---- */
 
-/* Each operation of a device with the one before it on its stream. `place`: where its operations stand in the
- * order of ends. */
-static int link_streams(struct process *p, const struct hb_device *v, const u32 *place)
+static u32 nth(const struct side *s, u32 i)
 {
+	return s->by_end ? s->by_end[i] : i;
+}
+
+static u64 end_of(const struct side *s, u32 i)
+{
+	return s->v->op[nth(s, i)].end;
+}
+
+static int link_streams(struct side *s)
+{
+	const struct hb_device *v = s->v;
 	u32 *last = malloc((v->n_streams + 1ULL) * sizeof(*last));
 
-	if (!last)
-		return -ENOMEM;
-	for (u32 i = 0; i <= v->n_streams; i++)
+	s->prev = malloc((v->n_ops + 1ULL) * sizeof(*s->prev));
+	for (u32 i = 0; i <= v->n_streams && last; i++)
 		last[i] = HB_NONE;
-	for (u32 i = 0; i < v->n_ops; i++) {
+	for (u32 i = 0; i < v->n_ops && last && s->prev; i++) {
 		u32 stream = v->op[i].stream < v->n_streams ? v->op[i].stream : v->n_streams;
 
-		p->op[place[i]].prev = last[stream];
-		last[stream] = place[i];
+		s->prev[i] = last[stream];
+		last[stream] = i;
 	}
 	free(last);
-	return 0;
+	return last && s->prev ? 0 : -ENOMEM;
 }
 
-/* All operations of the process by their end; `prev` is where each stood in the order of devices and begins.
- */
-static int order_ops(const struct hb_walk_ops *w, struct process *p)
+/* Equal ends stay in the order of begins. */
+static int order_ends(struct side *s)
 {
-	for (u32 k = 0; k < p->n_devices; k++) {
-		const struct hb_device *v = hb_devices__at(w->d, p->device + k);
+	const struct hb_device *v = s->v;
+	struct hb_order *by;
+	u32 i = 1;
+	int err;
 
-		for (u32 i = 0; i < v->n_ops; i++, p->n++)
-			p->op[p->n] = (struct hb_walk_op){.o = &v->op[i], .prev = p->n, .event = HB_NONE};
+	while (i < v->n_ops && v->op[i].end >= v->op[i - 1].end)
+		i++;
+	if (i >= v->n_ops)
+		return 0;
+	by = malloc(v->n_ops * sizeof(*by));
+	s->by_end = malloc(v->n_ops * sizeof(*s->by_end));
+	for (i = 0; i < v->n_ops && by; i++)
+		by[i] = (struct hb_order){.key = v->op[i].end, .item = i};
+	err = by && s->by_end ? hb_order__sort(by, v->n_ops) : -ENOMEM;
+	for (i = 0; i < v->n_ops && !err; i++)
+		s->by_end[i] = by[i].item;
+	free(by);
+	return err;
+}
+
+/* How many ended by t. Mostly a few less than at the last question: from there in steps that double. */
+static u32 ended_by(struct side *s, u64 t)
+{
+	u32 lo = 0, hi = s->ended, step = 1;
+
+	if (hi < s->v->n_ops && end_of(s, hi) <= t) {
+		lo = hi + 1;
+		hi = s->v->n_ops;
+	} else {
+		for (; step <= hi && end_of(s, hi - step) > t; step *= 2)
+			hi -= step;
+		lo = step <= hi ? hi - step + 1 : 0;
 	}
-	return sort_by_end(p->op, p->n);
+	while (lo < hi) {
+		u32 mid = lo + (hi - lo) / 2;
+
+		if (end_of(s, mid) <= t)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	s->ended = lo;
+	return lo;
 }
 
 /* ---- events: a stream that waits for another ---- */
@@ -121,47 +175,51 @@ static u64 when(const struct moment *m, u32 n, u64 correlation)
 	return correlation && lo < n && m[lo].correlation == correlation ? m[lo].at : 0;
 }
 
-static const struct hb_device *device_of(const struct hb_walk_ops *w, const struct process *p,
-					 const struct hb_device_op *o)
-{
-	const struct hb_device *v = hb_devices__at(w->d, p->device);
-
-	for (u32 k = 1; k < p->n_devices && (o < v->op || o >= v->op + v->n_ops); k++)
-		v = hb_devices__at(w->d, p->device + k);
-	return v;
-}
-
 /* Its number, as the profiler counts them. */
 static u32 stream_of(const struct hb_device *v, const struct hb_device_op *o)
 {
 	return o->stream < v->n_streams ? (u32)v->stream[o->stream].number : UINT32_MAX;
 }
 
+static int note_event(struct side *s, u32 from, u32 to)
+{
+	const struct hb_device_op *o = s->v->op;
+
+	if (!s->event) {
+		s->event = malloc((s->v->n_ops + 1ULL) * sizeof(*s->event));
+		if (!s->event)
+			return -ENOMEM;
+		memset(s->event, 0xff, s->v->n_ops * sizeof(*s->event));
+	}
+	if (s->event[to] == HB_NONE || o[s->event[to]].end < o[from].end)
+		s->event[to] = from;
+	return 0;
+}
+
 /* The last piece of a stream that was given before the event was recorded, and the first one of the other
  * that was given after its wait was: the second waits for the first. Pieces of one stream are given in the
  * order in which they end. */
-static void link_event(const struct hb_walk_ops *w, struct process *p, const struct hb_tl_devwait *s,
-		       u64 recorded, u64 waited)
+static int link_event(const struct hb_walk_ops *w, struct side *s, const struct hb_tl_devwait *wait,
+		      u64 recorded, u64 waited)
 {
 	u32 from = HB_NONE, to = HB_NONE, thread;
 
-	for (u32 i = 0; i < p->n && to == HB_NONE; i++) {
-		const struct hb_device *v = device_of(w, p, p->op[i].o);
-		u32 stream = stream_of(v, p->op[i].o);
+	for (u32 k = 0; k < s->v->n_ops && to == HB_NONE; k++) {
+		struct hb_piece x = {s->v, nth(s, k)};
+		u32 stream = stream_of(s->v, op_of(&x));
 		const struct hb_launch *l;
 
-		if (v->number != s->device || (stream != s->wstream && stream != s->stream))
+		if (stream != wait->wstream && stream != wait->stream)
 			continue;
-		l = hb_walk_ops__launch(w, &p->op[i], &thread);
-		if (l && stream == s->wstream && l->begin <= recorded)
-			from = i;
-		if (l && stream == s->stream && l->begin >= waited)
-			to = i;
+		l = hb_walk_ops__launch(w, &x, &thread);
+		if (l && stream == wait->wstream && l->begin <= recorded)
+			from = x.i;
+		if (l && stream == wait->stream && l->begin >= waited)
+			to = x.i;
 	}
-	if (from == HB_NONE || to == HB_NONE || p->op[from].o->end > p->op[to].o->begin)
-		return;
-	if (p->op[to].event == HB_NONE || p->op[p->op[to].event].o->end < p->op[from].o->end)
-		p->op[to].event = from;
+	if (from == HB_NONE || to == HB_NONE || s->v->op[from].end > s->v->op[to].begin)
+		return 0;
+	return note_event(s, from, to);
 }
 
 static int collect_moments(const struct hb_timeline *tl, u32 pid, struct moment **out, u32 *n_out)
@@ -195,56 +253,110 @@ static int collect_moments(const struct hb_timeline *tl, u32 pid, struct moment 
  * is linked. */
 #define LINK_STEPS 200000000ULL
 
-static int link_events(const struct hb_walk_ops *w, struct process *p)
+static struct side *side_of(const struct hb_walk_ops *w, const struct process *p, u32 number)
+{
+	for (u32 k = p->device; k < p->device + p->n_devices; k++)
+		if (w->side[k].v->number == number)
+			return &w->side[k];
+	return NULL;
+}
+
+static int link_waits(const struct hb_walk_ops *w, const struct process *p, const struct moment *m, u32 n)
 {
 	const struct hb_timeline *tl = w->tl;
-	struct moment *m = NULL;
-	u64 steps = 0;
-	u32 n = 0, waits;
+	u64 steps = 0, each = 0;
+	u32 waits;
+	int err = 0;
 
-	if (!hb_timeline__count(tl, HB_TL_DEVWAIT))
-		return 0;
-	if (collect_moments(tl, p->pid, &m, &n))
-		return -ENOMEM;
+	for (u32 k = p->device; k < p->device + p->n_devices; k++)
+		each += w->side[k].v->n_ops;
 	for (u32 t = hb_timeline__of_pid(tl, p->pid, HB_NONE); t != HB_NONE;
 	     t = hb_timeline__of_pid(tl, p->pid, t)) {
 		const struct hb_tl_devwait *s = hb_timeline__devwaits(tl, t, &waits);
 
-		for (u32 i = 0; i < waits && steps < LINK_STEPS; i++) {
+		for (u32 i = 0; i < waits && steps < LINK_STEPS && !err; i++) {
 			u64 recorded = when(m, n, s[i].waits), waited = when(m, n, s[i].correlation);
+			struct side *of = side_of(w, p, s[i].device);
 
 			if (s[i].sync != HB_SYNCKIND_STREAM_WAIT || !recorded || !waited)
 				continue;
-			link_event(w, p, &s[i], recorded, waited);
-			steps += p->n;
+			err = of ? link_event(w, of, &s[i], recorded, waited) : 0;
+			steps += each;
 		}
 	}
+	return err;
+}
+
+static int link_events(const struct hb_walk_ops *w, const struct process *p)
+{
+	struct moment *m = NULL;
+	u32 n = 0;
+	int err;
+
+	if (!hb_timeline__count(w->tl, HB_TL_DEVWAIT))
+		return 0;
+	err = collect_moments(w->tl, p->pid, &m, &n);
+	err = err ? err : link_waits(w, p, m, n);
 	free(m);
-	return 0;
+	return err;
 }
 
 /* Many windows are walked without a look at the devices, so this is done when somebody asks. */
-static int make(const struct hb_walk_ops *w, struct process *p)
+static bool make(struct hb_walk_ops *w, struct process *p)
 {
-	u32 *place, n = 0;
-	int err;
+	int err = 0;
 
-	for (u32 k = 0; k < p->n_devices; k++)
-		n += hb_devices__at(w->d, p->device + k)->n_ops;
-	p->op = malloc((n + 1ULL) * sizeof(*p->op));
-	place = calloc(n + 1ULL, sizeof(*place));
-	err = p->op && place ? order_ops(w, p) : -ENOMEM;
-	for (u32 i = 0; i < p->n && !err; i++)
-		place[p->op[i].prev] = i;
-	n = 0;
-	for (u32 k = 0; k < p->n_devices && !err; k++) {
-		const struct hb_device *v = hb_devices__at(w->d, p->device + k);
+	for (u32 k = p->device; k < p->device + p->n_devices && !p->made && !err; k++) {
+		struct side *s = &w->side[k];
 
-		err = link_streams(p, v, place + n);
-		n += v->n_ops;
+		err = link_streams(s);
+		err = err ? err : order_ends(s);
+		s->ended = s->v->n_ops;
 	}
-	free(place);
-	return err ? err : link_events(w, p);
+	if (!p->made)
+		err = err ? err : link_events(w, p);
+	p->made = true;
+	w->oom |= err != 0;
+	return !w->oom;
+}
+
+/* Whether a is before b in the order of ends. */
+static bool ends_before(const struct hb_piece *a, const struct hb_piece *b)
+{
+	if (op_of(a)->end != op_of(b)->end)
+		return op_of(a)->end < op_of(b)->end;
+	return a->v->index != b->v->index ? a->v->index < b->v->index : a->i < b->i;
+}
+
+bool hb_walk_ops__last(struct hb_walk_ops *w, u32 pid, u64 t, struct hb_piece *last)
+{
+	struct process *p = w ? process_of(w, pid) : NULL;
+	bool any = false;
+
+	if (!p || !make(w, p))
+		return false;
+	for (u32 k = p->device; k < p->device + p->n_devices; k++) {
+		struct side *s = &w->side[k];
+		u32 n = ended_by(s, t);
+		struct hb_piece x = {s->v, n ? nth(s, n - 1) : 0};
+
+		if (!n || (any && ends_before(&x, last)))
+			continue;
+		*last = x;
+		any = true;
+	}
+	return any;
+}
+
+bool hb_walk_ops__followed(const struct hb_walk_ops *w, const struct hb_piece *x, struct hb_piece *before)
+{
+	const struct side *s = &w->side[x->v->index];
+	u32 prev = s->prev[x->i], event = s->event ? s->event[x->i] : HB_NONE;
+
+	if (prev == HB_NONE || (event != HB_NONE && s->v->op[event].end > s->v->op[prev].end))
+		prev = event;
+	*before = (struct hb_piece){s->v, prev};
+	return prev != HB_NONE && ends_before(before, x);
 }
 
 /* ---- ranks ---- */
@@ -295,28 +407,15 @@ static int add_arrivals(struct hb_walk_ops *w, const struct hb_collectives *coll
 	return err;
 }
 
-const struct hb_walk_op *hb_walk_ops__late(struct hb_walk_ops *w, u32 *pid, const struct hb_walk_op *o,
-					   u32 *at)
+bool hb_walk_ops__late(struct hb_walk_ops *w, const struct hb_piece *x, struct hb_piece *late)
 {
-	const struct hb_device_op *late;
-	const struct hb_device *v;
-	const struct hb_walk_op *op;
+	const struct hb_device_op *o = op_of(x);
 	u64 i;
 
-	if (!w->late || !hb_map__get(w->late, key_of(*pid, o->o->begin, o->o->end), &i))
-		return NULL;
-	v = hb_devices__at(w->d, w->arrival[i - 1].device);
-	late = &v->op[w->arrival[i - 1].op];
-	op = hb_walk_ops__of(w, v->pid, late->end, at);
-	while (op && op[*at].o != late) {
-		if (!*at || op[*at].o->end != late->end)
-			return NULL;
-		--*at;
-	}
-	if (!op || late->begin <= o->o->begin)
-		return NULL;
-	*pid = v->pid;
-	return op;
+	if (!w->late || !hb_map__get(w->late, key_of(x->v->pid, o->begin, o->end), &i))
+		return false;
+	*late = (struct hb_piece){hb_devices__at(w->d, w->arrival[i - 1].device), w->arrival[i - 1].op};
+	return make(w, process_of(w, late->v->pid)) && op_of(late)->begin > o->begin;
 }
 
 /* ---- all of it ---- */
@@ -331,13 +430,15 @@ struct hb_walk_ops *hb_walk_ops__new(const struct hb_timeline *tl, const struct 
 	w->tl = tl;
 	w->d = d;
 	w->process = calloc(hb_devices__count(d) + 1, sizeof(*w->process));
-	if (!w->process || add_arrivals(w, coll)) {
+	w->side = calloc(hb_devices__count(d) + 1, sizeof(*w->side));
+	if (!w->process || !w->side || add_arrivals(w, coll)) {
 		hb_walk_ops__free(w);
 		return NULL;
 	}
 	for (u32 i = 0; i < hb_devices__count(d); i++) {
 		u32 pid = hb_devices__at(d, i)->pid;
 
+		w->side[i].v = hb_devices__at(d, i);
 		if (!w->n || w->process[w->n - 1].pid != pid)
 			w->process[w->n++] = (struct process){.pid = pid, .device = i};
 		w->process[w->n - 1].n_devices++;
@@ -349,54 +450,16 @@ void hb_walk_ops__free(struct hb_walk_ops *w)
 {
 	if (!w)
 		return;
-	for (u32 i = 0; w->process && i < w->n; i++)
-		free(w->process[i].op);
+	for (u32 i = 0; w->side && i < hb_devices__count(w->d); i++) {
+		free(w->side[i].prev);
+		free(w->side[i].event);
+		free(w->side[i].by_end);
+	}
+	free(w->side);
 	free(w->process);
 	hb_map__free(w->late);
 	free(w->arrival);
 	free(w);
-}
-
-/* How many ended by t. Mostly a little fewer than at the last question: from there in steps that double. */
-static u32 ended_by(const struct process *p, u64 t)
-{
-	u32 lo = 0, hi = p->hint, step = 1;
-
-	if (hi < p->n && p->op[hi].o->end <= t) {
-		lo = hi + 1;
-		hi = p->n;
-	} else {
-		for (; step <= hi && p->op[hi - step].o->end > t; step *= 2)
-			hi -= step;
-		lo = step <= hi ? hi - step + 1 : 0;
-	}
-	while (lo < hi) {
-		u32 mid = lo + (hi - lo) / 2;
-
-		if (p->op[mid].o->end <= t)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
-}
-
-const struct hb_walk_op *hb_walk_ops__of(struct hb_walk_ops *w, u32 pid, u64 t, u32 *last)
-{
-	struct process *p = w ? process_of(w, pid) : NULL;
-
-	if (p && !p->made) {
-		p->made = true;
-		w->oom |= make(w, p) != 0;
-		p->hint = p->n;
-	}
-	*last = HB_NONE;
-	if (!p || w->oom)
-		return NULL;
-	p->hint = ended_by(p, t);
-	if (p->hint)
-		*last = p->hint - 1;
-	return p->hint ? p->op : NULL;
 }
 
 bool hb_walk_ops__oom(const struct hb_walk_ops *w)

@@ -40,12 +40,18 @@ struct lock { /* a futex of one process */
 	u32 crowded, owned;
 };
 
+enum { NEAR = 256 };
+struct near {
+	u64 key; /* pid << 32 | place */
+	u32 lock;
+};
+
 struct locks { /* by process and address */
 	struct lock *v;
 	u32 n, cap;
-	struct hb_map *by_place; /* pid << 32 | place -> lock + 1 */
-	struct hb_map *by_chan;	 /* the same by what tells locks apart */
-	struct found *found;	 /* all waits as they are found */
+	struct hb_map *by_chan; /* what tells locks apart -> lock + 1 */
+	struct near near[NEAR]; /* the same of places slept at lately */
+	struct found *found;	/* all waits as they are found */
 	size_t n_found, cap_found;
 	struct wait *w; /* and one lock after the other */
 };
@@ -103,10 +109,11 @@ static int new_lock(struct locks *k, u32 pid, u64 chan)
 /* Its number + 1; 0: out of memory. Addresses of two processes may meet in one key: then it goes on. */
 static u32 lock_of(struct locks *k, const struct hb_scene *s, u32 pid, const struct hb_tl_sleep *z)
 {
-	u64 *near = hb_map__slot(k->by_place, (u64)pid << 32 | z->place, NULL), *slot, chan, key;
+	u64 place = (u64)pid << 32 | z->place, *slot, chan, key;
+	struct near *near = &k->near[z->place % NEAR];
 
-	if (!near || *near)
-		return near ? (u32)*near : 0;
+	if (near->lock && near->key == place)
+		return near->lock;
 	chan = hb_timeline__place(s->tl, z)->chan;
 	key = chan ^ (u64)pid << 48;
 	while ((slot = hb_map__slot(k->by_chan, key, NULL)) && *slot && k->v &&
@@ -119,7 +126,7 @@ static u32 lock_of(struct locks *k, const struct hb_scene *s, u32 pid, const str
 			return 0;
 		*slot = k->n;
 	}
-	*near = *slot;
+	*near = (struct near){.key = place, .lock = (u32)*slot};
 	return (u32)*slot;
 }
 
@@ -346,16 +353,15 @@ static int each_lock(struct hb_look *l, struct locks *k, const struct room *r)
 
 static int detect(struct hb_look *l)
 {
-	struct locks k = {.by_place = hb_map__new(), .by_chan = hb_map__new()};
+	struct locks k = {.by_chan = hb_map__new()};
 	struct room r = {.sum = calloc(hb_timeline__threads(l->s->tl) + 1ULL, sizeof(*r.sum))};
 	u32 most = 0;
-	int err = k.by_place && k.by_chan && r.sum ? find_locks(&k, l->s, &most) : -ENOMEM;
+	int err = k.by_chan && r.sum ? find_locks(&k, l->s, &most) : -ENOMEM;
 
 	r.begin = malloc(((size_t)most + 1) * sizeof(*r.begin));
 	r.end = malloc(((size_t)most + 1) * sizeof(*r.end));
 	r.waker = malloc(((size_t)most + 1) * sizeof(*r.waker));
 	err = err ? err : r.begin && r.end && r.waker ? each_lock(l, &k, &r) : -ENOMEM;
-	hb_map__free(k.by_place);
 	hb_map__free(k.by_chan);
 	free(k.v);
 	free(k.found);

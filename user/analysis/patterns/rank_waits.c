@@ -30,14 +30,19 @@ static bool alone(const struct hb_coll_group *g, u32 r)
 	return true;
 }
 
+static u64 handle_of(const struct hb_scene *s, const struct hb_tl_call *c)
+{
+	return hb_timeline__callee(s->tl, c)->handle;
+}
+
 static bool records(const struct hb_scene *s, const struct hb_tl_call *c)
 {
-	return c->op == HB_OP_EVENT && c->handle && strstr(hb_scene__call_name(s, c), "EventRecord");
+	return c->op == HB_OP_EVENT && handle_of(s, c) && strstr(hb_scene__call_name(s, c), "EventRecord");
 }
 
 static bool for_event(const struct hb_scene *s, const struct hb_tl_call *c)
 {
-	const struct hb_probe_row *row = hb_window__probe(s->w, c->probe);
+	const struct hb_probe_row *row = hb_window__probe(s->w, hb_timeline__callee(s->tl, c)->probe);
 
 	return row && row->handle == HB_HANDLE_EVENT;
 }
@@ -51,14 +56,15 @@ static void collect(const struct hb_scene *s, u32 thread, struct waits *w)
 	for (u32 i = 0; i < n; i++) {
 		if (hb_call__waited(&c[i])) {
 			if (w->wait)
-				w->wait[w->n] = (struct wait){.begin = c[i].at.begin,
-							      .end = c[i].at.end,
-							      .of = for_event(s, &c[i]) ? c[i].handle : 0};
+				w->wait[w->n] =
+				    (struct wait){.begin = c[i].at.begin,
+						  .end = c[i].at.end,
+						  .of = for_event(s, &c[i]) ? handle_of(s, &c[i]) : 0};
 			w->n++;
 		} else if (records(s, &c[i])) {
 			if (w->record)
 				w->record[w->n_records] =
-				    (struct record){.event = c[i].handle, .at = c[i].at.begin};
+				    (struct record){.event = handle_of(s, &c[i]), .at = c[i].at.begin};
 			w->n_records++;
 		}
 	}

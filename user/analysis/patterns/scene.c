@@ -101,7 +101,7 @@ u64 hb_scene__steady(const struct hb_scene *s, u32 pid, u64 warm, u64 steps)
 
 const char *hb_scene__call_name(const struct hb_scene *s, const struct hb_tl_call *c)
 {
-	const struct hb_probe_row *r = hb_window__probe(s->w, c->probe);
+	const struct hb_probe_row *r = hb_window__probe(s->w, hb_timeline__callee(s->tl, c)->probe);
 
 	return r ? hb_window__string(s->w, r->name) : "?";
 }
@@ -156,7 +156,7 @@ bool hb_named__look(const struct hb_scene *s, u32 name, const char *const *globs
 bool hb_scene__called(const struct hb_scene *s, const struct hb_tl_call *c, const char *const *globs,
 		      struct hb_named *seen)
 {
-	const struct hb_probe_row *r = hb_window__probe(s->w, c->probe);
+	const struct hb_probe_row *r = hb_window__probe(s->w, hb_timeline__callee(s->tl, c)->probe);
 
 	return r && hb_scene__named(s, r->name, globs, seen);
 }

@@ -114,7 +114,7 @@ static void one_call(struct search *x, u32 i, u32 end)
 	x->out->v[x->out->n++] =
 	    (struct hb_sync){.call = &c[at],
 			     .from = c[at].at.end,
-			     .site = (u64)c[at].probe << 32 | c[at].at.stack,
+			     .site = (u64)hb_timeline__callee(x->s->tl, &c[at])->probe << 32 | c[at].at.stack,
 			     .until = next - c[at].at.end < waited ? next : c[at].at.end + waited,
 			     .whole = whole,
 			     .ends = ends};
