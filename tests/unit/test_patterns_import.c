@@ -229,6 +229,49 @@ static void graph_missed(void **state)
 	pat_end(&t);
 }
 
+/* ---- P06, P10 ---- */
+
+/* `n` steps, of which the first `until` allocate `early` times for 350 us while the device is idle, the
+ * others `late` times. A profiler does not tell when the process started. */
+static struct pat allocating(const char *name, u64 n, u64 until, u64 early, u64 late)
+{
+	struct pat p = imported(name);
+
+	for (u64 i = 0; i < n; i++) {
+		pat_step(&p, i * STEP, 10);
+		for (u64 k = 0; k < (i < until ? early : late); k++)
+			PCALL(&p, p.h.main, Q_ALLOC, i * STEP + 100 * US + k * 380 * US,
+			      i * STEP + 450 * US + k * 380 * US);
+	}
+	pat_run(&p);
+	return p;
+}
+
+static void start_is_not_known(void **state)
+{
+	struct pat p = allocating("import-always", 60, 0, 0, 1), q = allocating("import-first", 60, 25, 5, 0),
+		   r = allocating("import-less", 60, 25, 10, 1), s = allocating("import-short", 12, 0, 0, 1),
+		   t = allocating("import-never", 12, 0, 0, 0);
+	const struct hb_finding *x = pat_first(&p, "P06", 60 * 350 * US);
+
+	assert_int_equal(x->count, 60); /* as before, so after */
+	assert_int_equal(x->confidence, HB_CONFIDENCE_MEDIUM);
+	assert_non_null(strstr(x->what, "the longest: cuMemAlloc")); /* of a size that is not known */
+	assert_null(strstr(x->what, " of 0"));
+	pat_silent(&q, "P06"); /* a warm-up */
+	x = pat_get(&r, "P06");
+	assert_non_null(x);
+	assert_in_range(x->count, 29, 31); /* of what is beyond it, the second half */
+	assert_null(pat_get(&s, "P06"));
+	assert_non_null(strstr(pat_not_checked(&s, "P06")->text, "11 steps"));
+	pat_silent(&t, "P06"); /* there is nothing to look at */
+	pat_end(&p);
+	pat_end(&q);
+	pat_end(&r);
+	pat_end(&s);
+	pat_end(&t);
+}
+
 /* Several copies by one call come to one size; of a call that says itself what it copied nothing changes. */
 static void what_calls_are_told(void **state)
 {
@@ -264,7 +307,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(size_of_a_read_back), cmocka_unit_test(copy_that_waits),
 	    cmocka_unit_test(size_of_many_copies), cmocka_unit_test(graph_missed),
-	    cmocka_unit_test(what_calls_are_told),
+	    cmocka_unit_test(start_is_not_known),  cmocka_unit_test(what_calls_are_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,7 +10,9 @@ enum { WARM, STEPS, PER_STEP, SHARE };
 static const struct hb_param params[] = {
     [WARM] = {"warmup", HB_UNIT_NS, 60000000000,
 	      "allocations within so much of the process's start are its warm-up"},
-    [STEPS] = {"warmup_steps", HB_UNIT_COUNT, 100, "unless so many steps in this window came before"},
+    [STEPS] = {"warmup_steps", HB_UNIT_COUNT, 100,
+	       "unless so many steps in this window came before; where the "
+	       "process's start is not known half of the steps, if those are fewer"},
     [PER_STEP] = {"per_step", HB_UNIT_RATIO, 10000, "such calls for each step"},
     [SHARE] = {"share", HB_UNIT_SHARE, 10000, "or their time, as a part of the steps"},
     {0},
@@ -26,16 +28,19 @@ static int look_at(struct hb_look *l, const struct hb_series *p)
 					    .op = HB_OP_ALLOC,
 					    .or_op = HB_OP_ALLOC,
 					    .but = pooled};
-	struct hb_steady sum = {0};
+	struct hb_steady sum;
 	struct hb_draft *d;
 	char who[64], frame[256], bytes[32];
 	bool sized;
 
-	hb_steady__each(l->s, p->pid, &rule, &sum, NULL);
+	hb_steady__look(l->s, p, &rule, &sum);
 	hb_look__subject(l);
-	if (!sum.n || !hb_look__either(l, SHARE, hb_share(sum.total, hb_scene__step_time(l->s, p->pid)),
-				       PER_STEP, p->n ? hb_share(sum.n, p->n) : 0))
+	if (sum.blind)
+		hb_look__unchecked(l, 0, HB_STEADY_BLIND, p->n);
+	if (!sum.n || !hb_look__either(l, SHARE, hb_share(sum.total, sum.step_time), PER_STEP,
+				       hb_share(sum.n, sum.steps)))
 		return 0;
+	hb_steady__extend(l->s, p, &rule, &sum);
 	sized = sum.longest->bytes > 0; /* a free has none, a profiler tells none */
 	d = hb_look__find(l, "%s allocates or frees memory %llu times while serving; the longest: %s%s%s%s%s",
 			  hb_scene__thread_text(l->s, sum.thread, who, sizeof(who)),
@@ -47,8 +52,9 @@ static int look_at(struct hb_look *l, const struct hb_series *p)
 	if (!d)
 		return -ENOMEM;
 	hb_draft__pid(d, p->pid);
-	sum = (struct hb_steady){0};
-	return hb_steady__each(l->s, p->pid, &rule, &sum, d);
+	if (sum.guessed)
+		hb_draft__confidence(d, HB_CONFIDENCE_MEDIUM, HB_STEADY_GUESSED);
+	return hb_steady__add(l->s, p, &rule, &sum, d);
 }
 
 static int detect(struct hb_look *l)

@@ -10,7 +10,9 @@ enum { WARM, STEPS, SPAN, PER_STEP };
 static const struct hb_param params[] = {
     [WARM] = {"warmup", HB_UNIT_NS, 60000000000,
 	      "captures within so much of the process's start are its warm-up"},
-    [STEPS] = {"warmup_steps", HB_UNIT_COUNT, 100, "unless so many steps in this window came before"},
+    [STEPS] = {"warmup_steps", HB_UNIT_COUNT, 100,
+	       "unless so many steps in this window came before; where the "
+	       "process's start is not known half of the steps, if those are fewer"},
     [SPAN] = {"span", HB_UNIT_NS, 1000000, "a call that takes so long"},
     [PER_STEP] = {"per_step", HB_UNIT_RATIO, 1000, "such calls for each step"},
     {0},
@@ -23,14 +25,17 @@ static int look_at(struct hb_look *l, const struct hb_series *p)
 					    .least = hb_look__param(l, SPAN),
 					    .op = HB_OP_CAPTURE,
 					    .or_op = HB_OP_GRAPH_BUILD};
-	struct hb_steady sum = {0};
+	struct hb_steady sum;
 	struct hb_draft *d;
 	char who[64], frame[256], longest[32];
 
-	hb_steady__each(l->s, p->pid, &rule, &sum, NULL);
+	hb_steady__look(l->s, p, &rule, &sum);
 	hb_look__subject(l);
-	if (!sum.n || !p->n || !hb_look__at_least(l, PER_STEP, hb_share(sum.n, p->n)))
+	if (sum.blind)
+		hb_look__unchecked(l, 0, HB_STEADY_BLIND, p->n);
+	if (!sum.n || !hb_look__at_least(l, PER_STEP, hb_share(sum.n, sum.steps)))
 		return 0;
+	hb_steady__extend(l->s, p, &rule, &sum);
 	d = hb_look__find(l, "%s builds graphs %llu times while serving, up to %s: %s%s%s",
 			  hb_scene__thread_text(l->s, sum.thread, who, sizeof(who)),
 			  (unsigned long long)sum.n, hb_text__ns(longest, sizeof(longest), sum.max),
@@ -39,8 +44,9 @@ static int look_at(struct hb_look *l, const struct hb_series *p)
 	if (!d)
 		return -ENOMEM;
 	hb_draft__pid(d, p->pid);
-	sum = (struct hb_steady){0};
-	return hb_steady__each(l->s, p->pid, &rule, &sum, d);
+	if (sum.guessed)
+		hb_draft__confidence(d, HB_CONFIDENCE_MEDIUM, HB_STEADY_GUESSED);
+	return hb_steady__add(l->s, p, &rule, &sum, d);
 }
 
 static int detect(struct hb_look *l)

@@ -161,9 +161,6 @@ u32 hb_scene__multiprocessors(const struct hb_scene *s, u32 device);
 u32 hb_scene__next_work(const struct hb_scene *s, u32 thread, u64 t);
 /* Begin of that call; the window's end when there is none. */
 u64 hb_scene__next_work_at(const struct hb_scene *s, u32 thread, u64 t);
-/* When the process's warm-up is over: it started `warm` ns ago, or made `steps` steps in this window.
- * UINT64_MAX: that is not seen. */
-u64 hb_scene__steady(const struct hb_scene *s, u32 pid, u64 warm, u64 steps);
 /* The name of a call's function. */
 const char *hb_scene__call_name(const struct hb_scene *s, const struct hb_tl_call *c);
 /* A process from which another descends. */

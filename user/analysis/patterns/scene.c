@@ -86,19 +86,6 @@ u64 hb_scene__next_work_at(const struct hb_scene *s, u32 thread, u64 t)
 	return i < n ? c[i].at.begin : s->end;
 }
 
-u64 hb_scene__steady(const struct hb_scene *s, u32 pid, u64 warm, u64 steps)
-{
-	const struct hb_series *p = hb_steps__of_pid(s->steps, pid);
-	u64 from = p && p->n > steps ? p->step[steps].begin : UINT64_MAX;
-	u32 n;
-	const struct hb_proc *proc = hb_window__procs(s->w, &n);
-
-	for (u32 i = 0; i < n; i++)
-		if (proc[i].pid == pid && proc[i].start && proc[i].start + warm < from)
-			from = proc[i].start + warm;
-	return from;
-}
-
 const char *hb_scene__call_name(const struct hb_scene *s, const struct hb_tl_call *c)
 {
 	const struct hb_probe_row *r = hb_window__probe(s->w, hb_timeline__callee(s->tl, c)->probe);
