@@ -124,31 +124,55 @@ static void pageable(void **state)
 
 /* ---- P05 ---- */
 
-static void two_streams(struct pat *p, bool told)
+struct beside {
+	bool told,
+	    main;   /* to wait for an event; and then more work on the default stream is launched first */
+	u64 length; /* of the work beside it */
+	u32 probe;
+};
+
+static void two_streams(struct pat *p, struct beside b)
 {
 	for (u64 t = MS; t + 10 * MS < WALL; t += 10 * MS) {
 		launch(p, Q_TIMED, t, 5 * US,
 		       (struct op){.begin = t + 10 * US, .length = 4 * MS, .name = "gemm"});
-		if (told)
+		if (b.told)
 			PCALL(p, p->h.main, Q_WAIT_EVENT, t + 15 * US, t + 16 * US, .handle = 3);
-		launch(p, Q_TIMED, t + 20 * US, 5 * US,
-		       (struct op){.begin = t + 4015 * US, .length = 5 * MS, .name = "other", .stream = 13});
+		if (b.main)
+			launch(p, Q_TIMED, t + 17 * US, 2 * US,
+			       (struct op){.begin = t + 4011 * US, .length = MS, .name = "gemm"});
+		launch(
+		    p, b.probe ? b.probe : Q_TIMED, t + 20 * US, 5 * US,
+		    (struct op){.begin = t + 4015 * US, .length = b.length, .name = "other", .stream = 13});
 	}
 	pat_run(p);
 }
 
 static void default_stream(void **state)
 {
-	struct pat p = device_new("default"), q = device_new("told");
+	struct pat p = device_new("default"), q = device_new("told"), r = device_new("told-before"),
+		   s = device_new("in-a-graph"), t = device_new("short");
 
-	two_streams(&p, false);
+	two_streams(&p, (struct beside){.length = 5 * MS});
 	assert_non_null(pat_get(&p, "P05"));
 	assert_int_equal(pat_get(&p, "P05")->confidence, HB_CONFIDENCE_LOW);
 	assert_int_equal(pat_get(&p, "P05")->count, 99);
+	/* launched at 25 us, it began at 4015 */
+	assert_int_equal(pat_get(&p, "P05")->device_ns, 99 * (4015 - 25) * US);
 	pat_end(&p);
-	two_streams(&q, true);
+	two_streams(&q, (struct beside){.length = 5 * MS, .told = true});
 	pat_silent(&q, "P05");
 	pat_end(&q);
+	two_streams(&r, (struct beside){.length = 5 * MS, .told = true, .main = true});
+	pat_silent(&r, "P05");
+	pat_end(&r);
+	two_streams(&s, (struct beside){.length = 5 * MS, .probe = Q_GRAPH});
+	pat_silent(&s, "P05");
+	pat_end(&s);
+	two_streams(&t,
+		    (struct beside){.length = MS}); /* beside each other no more than its own time is saved */
+	assert_int_equal(pat_get(&t, "P05")->device_ns, 99 * MS);
+	pat_end(&t);
 }
 
 /* ---- P36 ---- */

@@ -272,6 +272,35 @@ static void start_is_not_known(void **state)
 	pat_end(&t);
 }
 
+/* ---- P05 ---- */
+
+/* A kernel of another stream always begins when that of the default stream ends, and no call that makes a
+ * stream wait is in the window. A profiler would have it; a recording has to ask for it. */
+static void no_stream_is_told(void **state)
+{
+	for (int profiler = 0; profiler < 2; profiler++) {
+		struct pat p = pat_new("import-streams");
+
+		rig_probe(&p.h.r, Q_TIMED, "cudaLaunchKernel", "cuda-runtime", HB_CLASS_LAUNCH, 1,
+			  HB_HANDLE_FUNCTION, 1);
+		if (profiler)
+			hb_window_writer__meta(p.h.r.w, "profile", "imported");
+		for (u64 t = MS; t + 10 * MS < WALL; t += 10 * MS) {
+			launch(&p, Q_TIMED, t, 5 * US,
+			       (struct op){.begin = t + 10 * US, .length = 4 * MS, .name = "gemm"});
+			launch(
+			    &p, Q_TIMED, t + 20 * US, 5 * US,
+			    (struct op){.begin = t + 4015 * US, .length = MS, .name = "other", .stream = 13});
+		}
+		pat_run(&p);
+		if (profiler)
+			assert_int_equal(pat_get(&p, "P05")->device_ns, 99 * MS);
+		else
+			assert_int_equal(pat_not_checked(&p, "P05")->needs, HB_NEED_STREAM_FLAGS);
+		pat_end(&p);
+	}
+}
+
 /* Several copies by one call come to one size; of a call that says itself what it copied nothing changes. */
 static void what_calls_are_told(void **state)
 {
@@ -307,7 +336,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(size_of_a_read_back), cmocka_unit_test(copy_that_waits),
 	    cmocka_unit_test(size_of_many_copies), cmocka_unit_test(graph_missed),
-	    cmocka_unit_test(start_is_not_known),  cmocka_unit_test(what_calls_are_told),
+	    cmocka_unit_test(start_is_not_known),  cmocka_unit_test(no_stream_is_told),
+	    cmocka_unit_test(what_calls_are_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
