@@ -70,6 +70,38 @@ static void ids_of_all_sorts(void **state)
 	close_clean(w);
 }
 
+/* Rows of 1 us, 40 of them in the first 40 us, and `far` at 10 s: `told` of them lie far from all others. */
+static void far_rows(unsigned far, const char *told)
+{
+	char json[8192];
+	int n = snprintf(json, sizeof(json), "{\"traceEvents\":[");
+	struct hb_window *w;
+	struct hb_record r;
+
+	for (unsigned i = 0; i < 40 + far; i++)
+		n += snprintf(json + n, sizeof(json) - (size_t)n,
+			      "%s{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\",\"pid\":1,\"tid\":1,\"ts\":%u,"
+			      "\"dur\":1}",
+			      i ? "," : "", i < 40 ? i : 10000000 + i);
+	snprintf(json + n, sizeof(json) - (size_t)n, "]}");
+	w = rig_open(json, 0);
+	if (told) {
+		const struct hb_rec_note *x = rig_get(w, HB_TYPE_note, 0, &r);
+
+		assert_non_null(strstr(hb_window__string(w, x->text), told));
+		assert_int_equal(x->level, HB_NOTE_WARNING);
+	} else {
+		assert_int_equal(hb_window__count(w, HB_TYPE_note), 0);
+	}
+	close_clean(w);
+}
+
+static void rows_far_outside(void **state)
+{
+	far_rows(1, "1 of 41 rows of the trace lie 10.00 s after all others");
+	far_rows(40, NULL); /* a pause of the service */
+}
+
 static void no_host_rows(void **state)
 {
 	struct hb_window *w = rig_open(TRACE(ROW("kernel", "k", "3", "\"stream 9\"", "5", "1", "")), 0);
@@ -487,6 +519,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(ids_of_all_sorts),
+	    cmocka_unit_test(rows_far_outside),
 	    cmocka_unit_test(no_host_rows),
 	    cmocka_unit_test(old_categories),
 	    cmocka_unit_test(rocm),

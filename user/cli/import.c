@@ -133,6 +133,12 @@ static void say(const struct args *a, const struct hb_import_stats *s)
 			a->n > 1 ? "one of the traces" : a->file[0]);
 	if (s->apart)
 		hb_warn("the traces have no time in common: they are not of one run, or their clocks differ");
+	if (s->far) {
+		hb_text__ns(span, sizeof(span), s->hole.ns);
+		hb_warn("%llu of its rows lie %s from all others: the window is longer by that, and shares of it "
+			"mean little",
+			(unsigned long long)s->far, span);
+	}
 	if (s->odd)
 		hb_warn("odd rows: %llu; `herschel-bpf report %s` says how", (unsigned long long)s->odd,
 			a->output);

@@ -12,7 +12,8 @@
 #include "analysis/import/sweep.h"
 #include "base/text.h"
 
-#define MEMORY (64u << 20)
+#define MEMORY	 (64u << 20)
+#define FEW_ROWS 20 /* one of so many, or fewer, are stray ones */
 
 struct part { /* one file */
 	struct import *all;
@@ -155,14 +156,19 @@ static void head_of_note(const struct part *p, struct hb_buf *b)
 		hb_buf__printf(b, "%s: ", hb_text__basename(p->path));
 }
 
-static int note(struct import *i, enum hb_notelevel level, const struct hb_buf *text)
+static int note_at(struct import *i, u64 ts, enum hb_notelevel level, const struct hb_buf *text)
 {
 	struct hb_rec_note n = {.level = level};
 
 	if (text->oom)
 		return -ENOMEM;
 	n.text = hb_window_writer__string(i->w, text->data);
-	return hb_window_writer__put(i->w, 0, i->st.start_ns, 0, HB_TYPE_note, &n);
+	return hb_window_writer__put(i->w, 0, ts, 0, HB_TYPE_note, &n);
+}
+
+static int note(struct import *i, enum hb_notelevel level, const struct hb_buf *text)
+{
+	return note_at(i, i->st.start_ns, level, text);
 }
 
 static void loss(struct import *i, enum hb_loss cause, unsigned type, u64 count)
@@ -403,6 +409,27 @@ static int write_records(struct import *i)
 	return err;
 }
 
+/* Few rows that lie far from all others make the window long, and shares of it small. Which is so when the
+ * time between them and the others is longer than all the rest. */
+static int note_far(struct import *i)
+{
+	const struct hb_import_hole *h = &i->st.hole;
+	u64 after = h->rows - h->before, few = h->before < after ? h->before : after;
+	struct hb_buf b = {0};
+	char ns[32];
+	int err;
+
+	if (!few || few * FEW_ROWS > h->rows || h->ns < (i->st.end_ns - i->st.start_ns) / 2)
+		return 0;
+	i->st.far = few;
+	hb_buf__printf(&b, "%llu of %llu rows of the trace lie %s %s all others: the window is longer by that",
+		       (unsigned long long)few, (unsigned long long)h->rows,
+		       hb_text__ns(ns, sizeof(ns), h->ns), h->before <= after ? "before" : "after");
+	err = note_at(i, i->st.end_ns, HB_NOTE_WARNING, &b);
+	hb_buf__free(&b);
+	return err;
+}
+
 static int second_pass(struct import *i)
 {
 	int err = open_window(i);
@@ -418,6 +445,7 @@ static int second_pass(struct import *i)
 	err = err ? err : hb_tasks__records(i->tasks, put_life, i);
 	err = err ? err : write_notes(i);
 	err = err ? err : write_records(i);
+	err = err ? err : note_far(i);
 	if (!err)
 		return hb_window_writer__finish(i->w, i->st.end_ns, i->e);
 	hb_window_writer__abort(i->w);

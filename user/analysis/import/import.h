@@ -25,6 +25,11 @@ struct hb_import_opts {
 	size_t memory;	    /* bytes for sorting, before it goes to disk; 0: a usual amount */
 };
 
+struct hb_import_hole { /* the longest time in which nothing went on */
+	u64 ns;
+	u64 before, rows; /* rows before it, and in all: spans, calls, work of devices */
+};
+
 /* Rows by what became of them. */
 struct hb_import_stats {
 	u64 bytes;  /* of JSON, after decompression */
@@ -37,6 +42,8 @@ struct hb_import_stats {
 	u64 device[HB_DEVKIND_COUNT];
 	u64 ops, python;
 	u64 start_ns, end_ns; /* of the window */
+	struct hb_import_hole hole;
+	u64 far; /* few rows that lie before or after it, where it is longer than all the rest; else 0 */
 };
 
 /* Writes a window from a trace, or from several of one run: each keeps its own processes, and all are on one

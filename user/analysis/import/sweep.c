@@ -29,6 +29,7 @@ struct sweep {
 	struct pending *heap;
 	size_t n, cap, most;
 	u64 order;
+	s64 until; /* the last end of what has begun */
 	struct around *call;	/* by thread */
 	struct hb_item *spare;	/* freed items, by their first word */
 	struct hb_sorter *late; /* items that the heap has no room for, by their end */
@@ -281,6 +282,20 @@ static int begin_span(struct sweep *w, struct hb_item *i)
 	return begin(w, i, &kept);
 }
 
+/* The longest time in which nothing goes on. */
+static void look_for_hole(struct sweep *w, const struct hb_item *i)
+{
+	struct hb_import_hole *h = &w->s->stats->hole;
+
+	if (h->rows && i->begin > w->until && (u64)(i->begin - w->until) > h->ns) {
+		h->ns = (u64)(i->begin - w->until);
+		h->before = h->rows;
+	}
+	if (!h->rows || hb_item__end(i) > w->until)
+		w->until = hb_item__end(i);
+	h->rows++;
+}
+
 static int sweep_items(struct sweep *w)
 {
 	struct hb_item i;
@@ -290,6 +305,7 @@ static int sweep_items(struct sweep *w)
 		err = more < 0 ? more : end_until(w, i.begin);
 		if (err)
 			break;
+		look_for_hole(w, &i);
 		if (i.type == HB_TYPE_accel)
 			err = begin_call(w, &i);
 		else if (i.task)
