@@ -201,6 +201,92 @@ static void idle_by_calls(void **state)
 	rig_close(&r, w);
 }
 
+static void python(struct rig *r, const char *func, u64 begin, u64 end)
+{
+	struct hb_rec_py_call c = {.dur = end - begin,
+				   .func = rig_loc(r, func, "kv.py", 0, HB_LANG_PYTHON),
+				   .end = HB_PYEND_RETURN,
+				   .flags = HB_PYCALL_TIMED};
+
+	rig_put(r, end, r->main, HB_TYPE_py_call, &c);
+}
+
+/* A device that is busy for 1.1 ms of a second: what comes after it is what there is to say. */
+static void hangs_after_the_last_operation(void **state)
+{
+	struct rig r = made("analyze-hang");
+	struct hb_window *w;
+	char *text;
+
+	kernels(&r, 100, 11, 5, "k");
+	python(&r, "wait_for_blocks", 1200 * US, 990 * MS);
+	w = rig_open(&r);
+	text = printed(w, false, UINT_MAX);
+	has(text, "VERDICT unknown: for 99.9 % of the window");
+	has(text, "nothing was launched; who launches was in wait_for_blocks");
+	has(text, "In the rest the device is busy 91.");
+	free(text);
+	rig_close(&r, w);
+	r = made("analyze-late"); /* what was launched there is not recorded: nothing is said of it */
+	kernels(&r, 100, 11, 5, "k");
+	call(&r, 500000, 500010, 999);
+	w = rig_open(&r);
+	text = printed(w, false, UINT_MAX);
+	has(text, "VERDICT device busy: the device is busy 91.");
+	has_not(text, "nothing was launched");
+	free(text);
+	rig_close(&r, w);
+}
+
+/* One works all the time, the other for an instant: the process does not wait. */
+static void devices_of_one_process(void **state)
+{
+	struct rig r = made("analyze-two");
+	struct hb_window *w;
+	char *text;
+
+	kernels(&r, 100, 11, 5, "k");
+	for (u64 at = 20; at < 1100; at += 1000) {
+		struct hb_rec_device d = {.dur = US,
+					  .name = hb_window_writer__string(r.w, "peer"),
+					  .device = 1,
+					  .kind = HB_DEVKIND_KERNEL};
+
+		rig_put(&r, (at + 1) * US, r.main, HB_TYPE_device, &d);
+	}
+	w = rig_open(&r);
+	text = printed(w, false, UINT_MAX);
+	has(text, "VERDICT device busy: the devices of each process, taken together, are busy 91.");
+	free(text);
+	rig_close(&r, w);
+}
+
+/* Kernels of 100 us each millisecond, between them a wait for a request by its name: host-bound it is not,
+ * and what nobody explains is said. */
+static void idle_time_that_nothing_explains(void **state)
+{
+	struct rig r = made("analyze-unexplained");
+	struct hb_window *w;
+	char *text;
+
+	for (u64 i = 1; i < 990; i++) {
+		call(&r, i * 1000 - 5, i * 1000 - 3, i);
+		kernel(&r, i * 1000, i * 1000 + 100, i, "k");
+		python(&r, "<built-in method acquire of _thread.lock object at 0x1>", (i * 1000 + 100) * US,
+		       (i * 1000 + 900) * US);
+	}
+	python(&r, "get_request", 100 * US, 991 * MS);
+	w = rig_open(&r);
+	text = printed(w, false, UINT_MAX);
+	has(text, "none: of the ");
+	/* 988 gaps of 900 us */
+	has(text, "not explained by any pattern: the device of process");
+	has(text, "is idle for 889.20 ms (88.9 %) beside what is told above");
+	has(text, "which launches, was in get_request for 100 % of it");
+	free(text);
+	rig_close(&r, w);
+}
+
 /* Readings every 10 ms: `busy` of a hundred with a request. */
 static void readings(struct rig *r, u64 busy)
 {
@@ -411,10 +497,17 @@ static void json_is_documented(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(verdicts),		  cmocka_unit_test(devices_not_recorded),
-	    cmocka_unit_test(idle_by_calls),	  cmocka_unit_test(load_is_told),
-	    cmocka_unit_test(all_left_out),	  cmocka_unit_test(fits_a_terminal),
-	    cmocka_unit_test(json_is_documented), cmocka_unit_test(price_is_told),
+	    cmocka_unit_test(verdicts),
+	    cmocka_unit_test(devices_not_recorded),
+	    cmocka_unit_test(idle_by_calls),
+	    cmocka_unit_test(load_is_told),
+	    cmocka_unit_test(all_left_out),
+	    cmocka_unit_test(fits_a_terminal),
+	    cmocka_unit_test(json_is_documented),
+	    cmocka_unit_test(price_is_told),
+	    cmocka_unit_test(hangs_after_the_last_operation),
+	    cmocka_unit_test(idle_time_that_nothing_explains),
+	    cmocka_unit_test(devices_of_one_process),
 	};
 
 	return cmocka_run_group_tests_name("analyze", tests, NULL, NULL);

@@ -198,6 +198,40 @@ static void gaps_have_causes(void **state)
 	rig_close(&r, w);
 }
 
+/* A call that loads a module takes long: until it returns the device waits for the host, not for other work.
+ */
+static void gaps_inside_a_call(void **state)
+{
+	struct rig r = made("dev-in-call");
+	struct hb_window *w;
+	struct hb_devices *d;
+	const struct hb_device *v;
+
+	launch(&r, 0, 10, 1); /* busy 8..18 */
+	call(&r, 12, 60, 2);  /* 18..62: 42 in the call, 2 more */
+	op(&r, (struct at){.begin = 62, .end = 70, .correlation = 2, .name = "k"});
+	call(&r, 60, 66, 3); /* 70..71: returned 5 us before */
+	op(&r, (struct at){.begin = 71, .end = 80, .correlation = 3, .name = "k"});
+	call(&r, 67, 68, 4); /* 80..83: 15 us before: it waited for something else */
+	op(&r, (struct at){.begin = 83, .end = 90, .correlation = 4, .name = "k"});
+	call(&r, 85, 125, 5); /* a copy's call that returns when the copy is done */
+	op(&r, (struct at){.begin = 92, .end = 120, .correlation = 5});
+	w = rig_open(&r);
+	d = built(w, false);
+	v = only(d);
+	adds_up(v);
+	assert_int_equal(v->gaps[HB_GAP_MACRO].count, 1);
+	assert_int_equal(v->gaps[HB_GAP_MACRO].call_ns, 44 * US);
+	assert_int_equal(v->gap[0].cause, HB_GAP_HOST);
+	assert_int_equal(v->gap[0].host_end, START + 60 * US);
+	assert_int_equal(hb_ivs__length(v->host_idle), 42 * US);
+	assert_int_equal(v->gaps[HB_GAP_FLOOR].count, 3);
+	assert_int_equal(v->gaps[HB_GAP_FLOOR].call_ns, 1 * US);
+	assert_int_equal(v->gaps[HB_GAP_FLOOR].dep_ns, 5 * US);
+	hb_devices__free(d);
+	rig_close(&r, w);
+}
+
 /* As in a trace cut in the middle of a step: the work of the step before is not in it. */
 static void activity_is_missing(void **state)
 {
@@ -731,6 +765,7 @@ int main(void)
 	    cmocka_unit_test(nothing_recorded_is_nothing_known),
 	    cmocka_unit_test(time_is_divided),
 	    cmocka_unit_test(gaps_have_causes),
+	    cmocka_unit_test(gaps_inside_a_call),
 	    cmocka_unit_test(activity_is_missing),
 	    cmocka_unit_test(begin_of_the_window),
 	    cmocka_unit_test(one_launch_many_operations),

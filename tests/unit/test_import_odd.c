@@ -79,10 +79,11 @@ static void far_rows(unsigned far, const char *told)
 	struct hb_record r;
 
 	for (unsigned i = 0; i < 40 + far; i++)
-		n += snprintf(json + n, sizeof(json) - (size_t)n,
-			      "%s{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\",\"pid\":1,\"tid\":1,\"ts\":%u,"
-			      "\"dur\":1}",
-			      i ? "," : "", i < 40 ? i : 10000000 + i);
+		n += snprintf(
+		    json + n, sizeof(json) - (size_t)n,
+		    "%s{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\",\"pid\":1,\"tid\":1,\"ts\":%u,"
+		    "\"dur\":1}",
+		    i ? "," : "", i < 40 ? i : 10000000 + i);
 	snprintf(json + n, sizeof(json) - (size_t)n, "]}");
 	w = rig_open(json, 0);
 	if (told) {

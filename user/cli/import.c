@@ -135,9 +135,10 @@ static void say(const struct args *a, const struct hb_import_stats *s)
 		hb_warn("the traces have no time in common: they are not of one run, or their clocks differ");
 	if (s->far) {
 		hb_text__ns(span, sizeof(span), s->hole.ns);
-		hb_warn("%llu of its rows lie %s from all others: the window is longer by that, and shares of it "
-			"mean little",
-			(unsigned long long)s->far, span);
+		hb_warn(
+		    "%llu of its rows lie %s from all others: the window is longer by that, and shares of it "
+		    "mean little",
+		    (unsigned long long)s->far, span);
 	}
 	if (s->odd)
 		hb_warn("odd rows: %llu; `herschel-bpf report %s` says how", (unsigned long long)s->odd,

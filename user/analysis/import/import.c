@@ -422,7 +422,8 @@ static int note_far(struct import *i)
 	if (!few || few * FEW_ROWS > h->rows || h->ns < (i->st.end_ns - i->st.start_ns) / 2)
 		return 0;
 	i->st.far = few;
-	hb_buf__printf(&b, "%llu of %llu rows of the trace lie %s %s all others: the window is longer by that",
+	hb_buf__printf(&b,
+		       "%llu of %llu rows of the trace lie %s %s all others: the window is longer by that",
 		       (unsigned long long)few, (unsigned long long)h->rows,
 		       hb_text__ns(ns, sizeof(ns), h->ns), h->before <= after ? "before" : "after");
 	err = note_at(i, i->st.end_ns, HB_NOTE_WARNING, &b);

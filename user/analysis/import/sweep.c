@@ -29,7 +29,7 @@ struct sweep {
 	struct pending *heap;
 	size_t n, cap, most;
 	u64 order;
-	s64 until; /* the last end of what has begun */
+	s64 until;		/* the last end of what has begun */
 	struct around *call;	/* by thread */
 	struct hb_item *spare;	/* freed items, by their first word */
 	struct hb_sorter *late; /* items that the heap has no room for, by their end */
