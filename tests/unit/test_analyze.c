@@ -282,7 +282,8 @@ static void idle_time_that_nothing_explains(void **state)
 	/* 988 gaps of 900 us */
 	has(text, "not explained by any pattern: the device of process");
 	has(text, "is idle for 889.20 ms (88.9 %) beside what is told above");
-	has(text, "which launches, was in get_request for 100 % of it");
+	has(text, "which launches, was in get_request for 100 % of it: it waited for a request, or for "
+		  "somebody who is not in this window");
 	free(text);
 	rig_close(&r, w);
 }

@@ -216,15 +216,20 @@ static void gaps_inside_a_call(void **state)
 	op(&r, (struct at){.begin = 83, .end = 90, .correlation = 4, .name = "k"});
 	call(&r, 85, 125, 5); /* a copy's call that returns when the copy is done */
 	op(&r, (struct at){.begin = 92, .end = 120, .correlation = 5});
+	call(&r, 200, 2300, 6); /* 120..2305: begun inside, but no latency takes 2 ms */
+	op(&r, (struct at){.begin = 2305, .end = 2310, .correlation = 6, .name = "k"});
 	w = rig_open(&r);
 	d = built(w, false);
 	v = only(d);
 	adds_up(v);
-	assert_int_equal(v->gaps[HB_GAP_MACRO].count, 1);
+	assert_int_equal(v->gaps[HB_GAP_MACRO].count, 2);
 	assert_int_equal(v->gaps[HB_GAP_MACRO].call_ns, 44 * US);
+	assert_int_equal(v->gaps[HB_GAP_MACRO].host_ns, 80 * US);
+	assert_int_equal(v->gaps[HB_GAP_MACRO].tail_ns, 2105 * US);
 	assert_int_equal(v->gap[0].cause, HB_GAP_HOST);
 	assert_int_equal(v->gap[0].host_end, START + 60 * US);
-	assert_int_equal(hb_ivs__length(v->host_idle), 42 * US);
+	assert_int_equal(v->gap[1].host_end, START + 2300 * US);
+	assert_int_equal(hb_ivs__length(v->host_idle), 42 * US + 2180 * US);
 	assert_int_equal(v->gaps[HB_GAP_FLOOR].count, 3);
 	assert_int_equal(v->gaps[HB_GAP_FLOOR].call_ns, 1 * US);
 	assert_int_equal(v->gaps[HB_GAP_FLOOR].dep_ns, 5 * US);

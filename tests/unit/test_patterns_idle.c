@@ -62,7 +62,8 @@ static void queue_inside_a_step(void **state)
 	pat_end(&p);
 }
 
-/* Who waits for a request, or for another thread, does not work: no scheduler event is needed to know that. */
+/* Who waits for a request, or for another thread, does not work: no scheduler event is needed to know that.
+ */
 static void waits_by_name(void **state)
 {
 	struct pat p = device_new("idle-waits"), q = device_new("idle-built-in");
@@ -112,8 +113,8 @@ static void second_device(void **state)
 	pat_end(&q);
 }
 
-/* Eager decode: a launch each 7 us takes 6, its kernel begins 4.5 us after its begin and lasts 3. Each gap is 4
- * us long, and all of it the host's. */
+/* Eager decode: a launch each 7 us takes 6, its kernel begins 4.5 us after its begin and lasts 3. Each gap is
+ * 4 us long, and all of it the host's. */
 static void storm_of_short_gaps(void **state)
 {
 	struct pat p = device_new("idle-short");
@@ -224,11 +225,11 @@ static void doing_is_added_up(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(queue_inside_a_step),   cmocka_unit_test(waits_by_name),
-	    cmocka_unit_test(without_scheduler_events),
-	    cmocka_unit_test(second_device),	     cmocka_unit_test(storm_of_short_gaps),
-	    cmocka_unit_test(short_gaps_of_a_queue), cmocka_unit_test(pause_in_a_storm),
-	    cmocka_unit_test(trace_longer_than_its_work), cmocka_unit_test(doing_is_added_up),
+	    cmocka_unit_test(queue_inside_a_step),	cmocka_unit_test(waits_by_name),
+	    cmocka_unit_test(without_scheduler_events), cmocka_unit_test(second_device),
+	    cmocka_unit_test(storm_of_short_gaps),	cmocka_unit_test(short_gaps_of_a_queue),
+	    cmocka_unit_test(pause_in_a_storm),		cmocka_unit_test(trace_longer_than_its_work),
+	    cmocka_unit_test(doing_is_added_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

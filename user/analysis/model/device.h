@@ -96,9 +96,8 @@ const char *hb_gap__cause_name(enum hb_gap_cause c); /* "host", "dependency", "u
 struct hb_gap { /* micro and macro gaps; floor gaps are only counted */
 	u64 begin, end;
 	u64 host_end; /* [begin, host_end) is the host's; [host_end, end) is launch latency. = begin unless
-			 HOST. Of a call that began before the gap it is that call's end, else the call's
-			 begin
-		       */
+			 HOST. It is the begin of the call; of one that began before the gap, or takes a
+			 millisecond or more, its end */
 	u32 next;     /* index of the operation that ended it */
 	u8 size, cause;
 };

@@ -8,6 +8,8 @@
 /* From the return of its call to its begin an operation with nothing else in the queue needs some
  * microseconds. Where it took as long as this, something that is not in the window kept the device. */
 #define MISSING_NS 1000000
+/* A launch call that takes so long is no latency: it loads a module, or waits for a lock. */
+#define LONG_CALL_NS 1000000
 /* Sooner after the return of its call no operation need begin: it waited for nothing but its launch. */
 #define LATENCY_NS 5000
 
@@ -56,28 +58,30 @@ static bool missing(const struct hb_gap *g, const struct hb_device_op *o, const 
 	       l->begin - g->begin <= g->end - l->begin;
 }
 
-/* Its call began before the gap: was it still being made, or only just done? A copy's call that waits for the
- * copy ends late for that reason. */
-static bool being_made(const struct hb_device_op *o, const struct hb_launch *l)
+/* A copy's call that waits for the copy ends late for that reason. */
+static bool is_launch(const struct hb_device_op *o, const struct hb_launch *l)
 {
-	return o->first && l->timed && o->begin <= l->end + LATENCY_NS &&
-	       (o->kind != HB_DEVKIND_MEMCPY || l->end < o->end);
+	return o->first && l->timed && (o->kind != HB_DEVKIND_MEMCPY || l->end < o->end);
 }
 
 /* And how much of it is the host's. */
 static enum hb_gap_cause cause_of(const struct hb_devices *d, const struct hb_device *v, struct hb_gap *g)
 {
 	const struct hb_device_op *o = &v->op[g->next];
-	u64 until = o->launch ? asked(d, o) : 0;
+	const struct hb_launch *l = launch_of(d, o);
+	u64 until = l ? asked(d, o) : 0;
 
-	if (!o->launch || g->begin < v->known)
+	if (!l || g->begin < v->known)
 		return HB_GAP_UNKNOWN;
 	if (until <= g->begin) {
-		if (!being_made(o, launch_of(d, o)))
+		/* Was the call still being made, or only just done? */
+		if (!is_launch(o, l) || o->begin > l->end + LATENCY_NS)
 			return HB_GAP_DEP;
-		until = launch_of(d, o)->end;
-	} else if (g->size == HB_GAP_MACRO && missing(g, o, launch_of(d, o))) {
+		until = l->end;
+	} else if (g->size == HB_GAP_MACRO && missing(g, o, l)) {
 		return HB_GAP_MISSING;
+	} else if (l->end - l->begin >= LONG_CALL_NS && is_launch(o, l)) {
+		until = l->end;
 	}
 	until = until > g->begin ? until : g->begin;
 	g->host_end = until < g->end ? until : g->end;
@@ -112,17 +116,16 @@ static int add_gap(const struct hb_devices *d, struct dev *v, u64 begin, u32 nex
 	struct hb_gap g = hb_devices__gap(d, &v->pub, begin, next);
 	u64 ns = g.end - g.begin;
 	struct hb_gap_sum *s = &v->pub.gaps[g.size];
+	u64 t;
 
 	s->count++;
 	s->ns += ns;
 	switch (g.cause) {
 	case HB_GAP_HOST:
-		if (asked(d, &v->ops[next]) <= begin) {
-			s->call_ns += ns;
-			break;
-		}
-		s->host_ns += g.host_end - g.begin;
-		s->tail_ns += g.end - g.host_end;
+		t = asked(d, &v->ops[next]);
+		s->call_ns += t <= begin ? ns : 0;
+		s->host_ns += t <= begin ? 0 : (t < g.end ? t : g.end) - begin;
+		s->tail_ns += t <= begin || t >= g.end ? 0 : g.end - t;
 		break;
 	case HB_GAP_DEP:
 		s->dep_ns += ns;

@@ -48,6 +48,7 @@ struct gaps {
 	u64 ns, missing;    /* all; those in which the device's records are incomplete */
 	u64 host, empty;   /* those that the host ends; that end by a launch with nothing else in the queue */
 	u64 part, running; /* the host's part of those; what its threads ran of that */
+	u64 waited;	   /* and of that for the device, which then was not idle, whatever its records say */
 	struct hb_doing *doing;
 };
 
@@ -72,6 +73,20 @@ static u64 idle_in(const struct hb_scene *s, const struct gaps *x, u64 begin, u6
 	return x->alone ? end - begin : hb_busy__idle_in(s->busy, x->v->pid, begin, end).min;
 }
 
+/* Time of [begin, end) in which a thread was in calls that waited for the device. */
+static u64 waited_in(const struct hb_scene *s, u32 thread, u64 begin, u64 end)
+{
+	u32 n, i = hb_timeline__at(s->tl, thread, HB_TL_CALL, begin);
+	const struct hb_tl_call *c = hb_timeline__calls(s->tl, thread, &n);
+	u64 ns = 0;
+
+	for (i = i == HB_NONE ? hb_timeline__from(s->tl, thread, HB_TL_CALL, begin) : i;
+	     i < n && c[i].at.begin < end; i++)
+		if (hb_call__waited(&c[i]))
+			ns += hb_overlap(c[i].at.begin, c[i].at.end, begin, end);
+	return ns;
+}
+
 static int look_at(const struct hb_scene *s, struct gaps *x, const struct hb_gap *g)
 {
 	const struct hb_device_op *o = op_after(x->v, g);
@@ -90,8 +105,10 @@ static int look_at(const struct hb_scene *s, struct gaps *x, const struct hb_gap
 	x->part += part;
 	if (!part)
 		return 0;
-	if (t != HB_NONE)
+	if (t != HB_NONE) {
 		x->running += hb_timeline__use(s->tl, t, g->begin, g->host_end).running;
+		x->waited += waited_in(s, t, g->begin, g->host_end);
+	}
 	return hb_doing__add(x->doing, t, g->begin, g->host_end, NULL);
 }
 
@@ -163,14 +180,16 @@ static bool is_checked(struct hb_look *l, const struct gaps *x)
 	return false;
 }
 
-/* Did the threads that launch run? Without scheduler events the names of the functions they were in tell. */
+/* Did the threads that launch run? Without scheduler events the names of the functions they were in tell. Who
+ * spins in a call until the device is done runs, and is not what the device waits for. */
 static bool ran(struct hb_look *l, const struct gaps *x)
 {
 	struct hb_doing_sum sum = hb_doing__sum(x->doing);
+	bool sleeps = l->s->present & HB_NEED_SLEEP;
+	u64 running = sleeps ? x->running : sum.ns - sum.waited, all = sleeps ? x->part : sum.ns;
 
-	if (l->s->present & HB_NEED_SLEEP)
-		return hb_look__at_least(l, ON_CPU, hb_share(x->running, x->part));
-	return !sum.known || hb_look__at_least(l, ON_CPU, hb_share(sum.ns - sum.waited, sum.ns));
+	running = running > x->waited ? running - x->waited : 0;
+	return hb_look__at_least(l, ON_CPU, hb_share(running, all));
 }
 
 static void say_where(struct hb_draft *d, const struct hb_scene *s, const struct hb_doing *doing)

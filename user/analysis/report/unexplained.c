@@ -5,10 +5,13 @@
 #include "analysis/model/decode.h"
 #include "analysis/model/doing.h"
 #include "analysis/report/analyze_private.h"
+#include "base/buf.h"
 #include "base/text.h"
 
 /* Of the time with work, in per cent: below it is not worth a word. */
 #define WORTH 15
+/* Nor is a function that has less than one of so many parts of the time. */
+#define LITTLE 10
 
 /* What was known or likely idle, without the time in which nothing was asked of the process. 0 or -ENOMEM. */
 static int idle_of(const struct hb_analysis *a, u32 pid, struct hb_ivs *out)
@@ -61,29 +64,85 @@ int hb_analysis__unexplained(const struct hb_analysis *a, u32 pid, struct hb_ivs
 	return err || out->oom ? -ENOMEM : 0;
 }
 
-/* "; python3 (100), which launches, was in get (queue.py:154) for 99 % of it" */
-static int doing_text(const struct hb_analysis *a, u32 thread, const struct hb_ivs *idle, char *buf,
-		      size_t size)
+struct who { /* a thread in that time: the function it was in for most of it */
+	const struct hb_task *task;
+	u32 loc;
+	u64 ns, busy, waited; /* in that function; in those that do not wait, and in those that do */
+	u64 slept;
+};
+
+static int look_at(const struct hb_analysis *a, u32 thread, const struct hb_ivs *idle, struct who *x)
 {
 	const struct hb_timeline *tl = hb_host__timeline(a->h);
-	const struct hb_task *t = hb_timeline__thread(tl, thread)->task;
 	struct hb_doing *d = hb_doing__new(tl);
-	const struct hb_loc *loc;
 	const struct hb_did *most;
-	char frame[160];
 	int err = d ? 0 : -ENOMEM;
 
-	for (size_t i = 0; i < idle->n && !err; i++)
+	*x = (struct who){.task = hb_timeline__thread(tl, thread)->task};
+	for (size_t i = 0; i < idle->n && !err; i++) {
 		err = hb_doing__add(d, thread, idle->v[i].begin, idle->v[i].end, NULL);
+		x->slept += hb_timeline__use(tl, thread, idle->v[i].begin, idle->v[i].end).slept;
+	}
 	most = err ? NULL : hb_doing__most(d);
-	loc = most ? hb_window__loc(a->w, most->loc) : NULL;
-	*buf = 0;
-	if (loc)
-		snprintf(buf, size, "; %s (%u), which launches, was in %s for %.0f %% of it",
-			 hb_decode__comm(a->w, t), t->tid,
-			 hb_decode__frame(a->w, loc, HB_FRAME_LINE, frame, sizeof(frame)),
-			 100.0 * (double)most->ns / (double)hb_doing__sum(d).ns);
+	if (most) {
+		x->loc = most->loc;
+		x->ns = most->ns;
+		x->waited = hb_doing__sum(d).waited;
+		x->busy = hb_doing__sum(d).known - x->waited;
+	}
 	hb_doing__free(d);
+	return err;
+}
+
+/* The other thread of the process that worked most meanwhile. */
+static int busiest(const struct hb_analysis *a, u32 pid, u32 but, const struct hb_ivs *idle, struct who *best)
+{
+	const struct hb_timeline *tl = hb_host__timeline(a->h);
+	struct who x;
+	int err = 0;
+
+	*best = (struct who){0};
+	for (u32 t = HB_NONE; (t = hb_timeline__of_pid(tl, pid, t)) != HB_NONE && !err;) {
+		err = t == but ? 0 : look_at(a, t, idle, &x);
+		if (t != but && !err && x.busy > best->busy)
+			*best = x;
+	}
+	return err;
+}
+
+static void add_text(const struct hb_analysis *a, const struct who *x, const char *role, u64 whole,
+		     struct hb_buf *out)
+{
+	const struct hb_loc *loc = x->loc ? hb_window__loc(a->w, x->loc) : NULL;
+	char frame[160];
+
+	if (x->slept * 2 > whole)
+		hb_buf__printf(out, "; %s (%u)%s slept for %.0f %% of it", hb_decode__comm(a->w, x->task),
+			       x->task->tid, role, 100.0 * (double)x->slept / (double)whole);
+	else if (loc && x->ns * LITTLE >= whole)
+		hb_buf__printf(out, "; %s (%u)%s was in %s for %.0f %% of it", hb_decode__comm(a->w, x->task),
+			       x->task->tid, role,
+			       hb_decode__frame(a->w, loc, HB_FRAME_LINE, frame, sizeof(frame)),
+			       100.0 * (double)x->ns / (double)whole);
+}
+
+/* "; python3 (100), which launches, was in get (queue.py:154) for 99 % of it". Where that waits, also who
+ * else worked: it may have waited for that one. */
+static int doing_text(const struct hb_analysis *a, const struct hb_series *s, const struct hb_ivs *idle,
+		      struct hb_buf *out)
+{
+	u64 whole = hb_ivs__length(idle);
+	struct who x, other;
+	int err = look_at(a, s->dispatch, idle, &x);
+
+	add_text(a, &x, ", which launches,", whole, out);
+	if (err || x.waited * 2 < whole)
+		return err;
+	err = busiest(a, s->pid, s->dispatch, idle, &other);
+	if (!err && other.busy * 2 >= whole)
+		add_text(a, &other, " meanwhile", whole, out);
+	else if (!err)
+		hb_buf__printf(out, ": it waited for a request, or for somebody who is not in this window");
 	return err;
 }
 
@@ -91,20 +150,25 @@ static void print_one(const struct hb_analysis *a, const struct hb_series *s, FI
 {
 	u64 whole = hb_findings__active(a->f), ns;
 	struct hb_ivs idle = {0};
-	char text[32], doing[320] = "";
+	struct hb_buf doing = {0};
+	char text[32];
 	int err = hb_analysis__unexplained(a, s->pid, &idle, &ns);
 
 	if (!err && s->dispatch != HB_NONE && ns * 100 >= whole * WORTH)
-		err = doing_text(a, s->dispatch, &idle, doing, sizeof(doing));
+		err = doing_text(a, s, &idle, &doing);
 	hb_ivs__free(&idle);
-	if (err || ns * 100 < whole * WORTH)
+	if (err || doing.oom || ns * 100 < whole * WORTH) {
+		hb_buf__free(&doing);
 		return;
+	}
 	fputc('\n', out);
 	hb_analysis__wrap(out, width, 2,
 			  "  not explained by any pattern: the device of process %u is%s idle for "
-			  "%s (%.1f %%) beside what is told above%s",
+			  "%s (%.1f %%) beside what is told above%.*s",
 			  s->pid, hb_busy__is_exact(hb_host__busy(a->h), s->pid) ? "" : " likely",
-			  hb_text__ns(text, sizeof(text), ns), 100.0 * (double)ns / (double)whole, doing);
+			  hb_text__ns(text, sizeof(text), ns), 100.0 * (double)ns / (double)whole,
+			  (int)doing.size, doing.data ? doing.data : "");
+	hb_buf__free(&doing);
 }
 
 void hb_analysis__print_unexplained(const struct hb_analysis *a, FILE *out, unsigned width)
