@@ -10,7 +10,7 @@
 #include "analysis/patterns/same.h"
 #include "base/text.h"
 
-enum { LEAST, COUNT, APART, MODE, CLEAR, COVER, SHARE, KINDS, TOGETHER, EARLY };
+enum { LEAST, COUNT, APART, MODE, CLEAR, COVER, SHARE, KINDS, TOGETHER, ONCE };
 
 static const struct hb_param params[] = {
     [LEAST] = {"least", HB_UNIT_NS, 5000, "kernels shorter than this do not count"},
@@ -25,8 +25,9 @@ static const struct hb_param params[] = {
     [KINDS] = {"kinds", HB_UNIT_COUNT, 2, "kernels with another name or grid that have them"},
     [TOGETHER] = {"together", HB_UNIT_SHARE, 500000,
 		  "successive kernels in the same mode, beyond what chance gives, of what it leaves"},
-    [EARLY] = {"early", HB_UNIT_SHARE, 100000,
-	       "slow executions in the earlier half, of all: else the device got slower (P40f)"},
+    [ONCE] = {"once", HB_UNIT_SHARE, 500000,
+	      "of the executions of the smaller mode, at most the part that one change from fast to slow "
+	      "explains: else the device got slower (P40f)"},
     {0},
 };
 
@@ -35,7 +36,7 @@ enum { FAST = 1, SLOW }; /* hb_same_exec.mode; 0: its kind has one */
 struct modes {
 	u64 looked, two; /* ns of kernels looked at; with two modes */
 	u32 kinds;
-	u64 slow, slow_early, execs; /* executions */
+	u64 slow, execs; /* executions */
 	const struct hb_same_kind *top;
 	u64 lost, fast_ns, slow_ns; /* of top */
 };
@@ -83,7 +84,7 @@ static bool has_two(const struct hb_look *l, const struct split *p, u32 n)
 
 static void mark(struct hb_same *x, struct hb_same_kind *k, const struct split *p, u64 limit, struct modes *m)
 {
-	u64 mid = x->v->begin + (x->v->end - x->v->begin) / 2, lost = 0;
+	u64 lost = 0;
 
 	k->usual = (u64)p->fast_mean;
 	for (u32 i = k->first; i < k->first + k->n; i++) {
@@ -91,7 +92,6 @@ static void mark(struct hb_same *x, struct hb_same_kind *k, const struct split *
 
 		x->exec[i].mode = slow ? SLOW : FAST;
 		m->slow += slow;
-		m->slow_early += slow && x->v->op[x->exec[i].op].begin < mid;
 		lost += slow ? hb_same__ns(x, &x->exec[i]) - k->usual : 0;
 	}
 	m->execs += k->n;
@@ -128,37 +128,60 @@ static int look_for(const struct hb_look *l, struct hb_same *x, struct modes *m)
 	return 0;
 }
 
+struct modes_in_time { /* by operation; 0: not looked at */
+	u32 *kind;
+	u8 *mode;
+};
+
+static int in_time(const struct hb_same *x, struct modes_in_time *t)
+{
+	t->kind = calloc(x->v->n_ops + 1, sizeof(*t->kind));
+	t->mode = calloc(x->v->n_ops + 1, 1);
+	if (!t->kind || !t->mode)
+		return -ENOMEM;
+	for (u32 i = 0; i < x->n; i++)
+		for (u32 e = x->kind[i].first; e < x->kind[i].first + x->kind[i].n; e++) {
+			t->kind[x->exec[e].op] = i;
+			t->mode[x->exec[e].op] = (u8)x->exec[e].mode;
+		}
+	return 0;
+}
+
 /* Of successive executions of different kernels, how much more often both are slow, or both fast, than if
  * each were so by itself (Cohen's kappa): millionths. */
-static int together(const struct hb_same *x, const struct modes *m, u64 *out)
+static u64 together(const struct hb_same *x, const struct modes *m, const struct modes_in_time *t)
 {
 	u64 pairs = 0, agree = 0;
-	u32 *kind = calloc(x->v->n_ops + 1, sizeof(*kind)), last = UINT32_MAX;
-	u8 *mode = calloc(x->v->n_ops + 1, 1);
+	u32 last = UINT32_MAX;
 	double slow = (double)m->slow / (double)(m->execs ? m->execs : 1), chance, seen;
 
-	for (u32 i = 0; i < x->n && kind && mode; i++)
-		for (u32 e = x->kind[i].first; e < x->kind[i].first + x->kind[i].n; e++) {
-			kind[x->exec[e].op] = i;
-			mode[x->exec[e].op] = (u8)x->exec[e].mode;
-		}
-	for (u32 i = 0; i < x->v->n_ops && kind && mode; i++) {
-		if (!mode[i])
+	for (u32 i = 0; i < x->v->n_ops; i++) {
+		if (!t->mode[i])
 			continue;
-		if (last != UINT32_MAX && x->kind[kind[last]].name != x->kind[kind[i]].name) {
+		if (last != UINT32_MAX && x->kind[t->kind[last]].name != x->kind[t->kind[i]].name) {
 			pairs++;
-			agree += mode[last] == mode[i];
+			agree += t->mode[last] == t->mode[i];
 		}
 		last = i;
 	}
 	chance = slow * slow + (1 - slow) * (1 - slow);
 	seen = pairs ? (double)agree / (double)pairs : 0;
-	*out = seen > chance && chance < 1 ? (u64)((seen - chance) / (1 - chance) * 1e6) : 0;
-	free(mode);
-	if (!kind)
-		return -ENOMEM;
-	free(kind);
-	return mode ? 0 : -ENOMEM;
+	return seen > chance && chance < 1 ? (u64)((seen - chance) / (1 - chance) * 1e6) : 0;
+}
+
+/* What is left of the smaller mode when one moment parts fast from slow as well as it can, and those on the
+ * wrong side are taken off: millionths. */
+static u64 once(const struct hb_same *x, const struct modes *m, const struct modes_in_time *t)
+{
+	u64 fast = m->execs - m->slow, fewer = m->slow < fast ? m->slow : fast;
+	u64 wrong = fast, least = fast; /* at the very begin all are after: the fast ones are wrong */
+
+	for (u32 i = 0; i < x->v->n_ops; i++) {
+		wrong += t->mode[i] == SLOW;
+		wrong -= t->mode[i] == FAST;
+		least = wrong < least ? wrong : least;
+	}
+	return least < fewer ? hb_share(fewer - least, fewer) : 0;
 }
 
 static int tell(struct hb_look *l, const struct hb_same *x, const struct modes *m)
@@ -193,19 +216,21 @@ static int tell(struct hb_look *l, const struct hb_same *x, const struct modes *
 
 static int judge(struct hb_look *l, const struct hb_same *x, const struct modes *m)
 {
-	u64 common;
+	struct modes_in_time t = {0};
+	int err;
 
 	hb_look__subject(l);
 	if (!hb_look__at_least(l, COVER, hb_share(m->looked, x->kernels)) ||
 	    !hb_look__at_least(l, SHARE, hb_share(m->two, m->looked)) ||
 	    !hb_look__at_least(l, KINDS, m->kinds))
 		return 0;
-	if (together(x, m, &common))
-		return -ENOMEM;
-	if (!hb_look__at_least(l, TOGETHER, common) ||
-	    !hb_look__at_least(l, EARLY, hb_share(m->slow_early, m->slow)))
-		return 0;
-	return tell(l, x, m);
+	err = in_time(x, &t);
+	if (!err && hb_look__at_least(l, TOGETHER, together(x, m, &t)) &&
+	    hb_look__at_most(l, ONCE, once(x, m, &t)))
+		err = tell(l, x, m);
+	free(t.kind);
+	free(t.mode);
+	return err;
 }
 
 static int by_device(struct hb_look *l, const struct hb_device *v)

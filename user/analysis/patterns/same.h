@@ -58,7 +58,7 @@ int hb_same__add(const struct hb_scene *s, const struct hb_same *x, const struct
 		 struct hb_draft *d);
 
 /* Not checked: no device did enough of the same. Params: executions of a kernel, share of the kernels' time;
- * `where` they must be: "in each half of the window", or "". */
+ * `where` they must be: "before and after", or "". */
 void hb_same__too_few(struct hb_look *l, u32 count, u32 cover, const char *where);
 
 #endif
