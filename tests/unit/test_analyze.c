@@ -278,6 +278,8 @@ static void idle_time_that_nothing_explains(void **state)
 	python(&r, "get_request", 100 * US, 991 * MS);
 	w = rig_open(&r);
 	text = printed(w, false, UINT_MAX);
+	has(text, "VERDICT host: ");
+	has(text, "it waited for requests, or for another thread");
 	has(text, "none: of the ");
 	/* 988 gaps of 900 us */
 	has(text, "not explained by any pattern: the device of process");

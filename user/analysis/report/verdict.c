@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "analysis/report/verdict.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "analysis/model/decode.h"
 #include "analysis/model/doing.h"
@@ -176,6 +178,50 @@ static void from_devices(const struct sums *s, const struct hb_load *l, struct h
 		    100 - percent(s->idle, s->span));
 }
 
+/* ---- what threads did ---- */
+
+static void doing_text(const struct hb_host *h, const struct hb_doing *d, char *buf, size_t size)
+{
+	struct hb_window *w = hb_timeline__window(hb_host__timeline(h));
+	const struct hb_did *most = hb_doing__most(d);
+	const struct hb_loc *loc = most ? hb_window__loc(w, most->loc) : NULL;
+	char frame[128];
+
+	*buf = 0;
+	if (loc)
+		snprintf(buf, size, "; who launches was in %s for %.0f %% of that",
+			 hb_decode__frame(w, loc, HB_FRAME_LINE, frame, sizeof(frame)),
+			 percent(most->ns, hb_doing__sum(d).ns));
+}
+
+/* Where the device waits for the host, who launches may wait itself: by the names of functions that a trace
+ * tells. Then it is not slow. */
+static void add_waits(const struct hb_devices *devs, const struct hb_host *h, struct hb_verdict *v)
+{
+	struct hb_doing *d = hb_doing__new(hb_host__timeline(h));
+	const struct hb_device *x;
+	struct hb_doing_sum sum;
+	char doing[192];
+	int err = d ? 0 : -ENOMEM;
+
+	for (u32 i = 0; (x = hb_devices__at(devs, i)) && !err; i++) {
+		const struct hb_series *p = hb_steps__of_pid(hb_host__steps(h), x->pid);
+
+		for (size_t k = 0; p && k < x->host_idle->n && !err; k++)
+			err = hb_doing__add(d, p->dispatch, x->host_idle->v[k].begin, x->host_idle->v[k].end,
+					    NULL);
+	}
+	sum = d ? hb_doing__sum(d) : (struct hb_doing_sum){0};
+	if (!err && percent(sum.waited, sum.ns) >= HB_VERDICT_WAITS) {
+		size_t n = strlen(v->text);
+
+		doing_text(h, d, doing, sizeof(doing));
+		snprintf(v->text + n, sizeof(v->text) - n,
+			 "%s: it waited for requests, or for another thread", doing);
+	}
+	hb_doing__free(d);
+}
+
 /* ---- before the first and after the last operation ---- */
 
 /* Were calls made there that give the device work? Then what came of them was not recorded. The call of the
@@ -211,20 +257,6 @@ static int did_outside(const struct hb_host *h, const struct sums *s, struct hb_
 		err = err ? err : hb_doing__add(d, thread, s->last, hb_timeline__end(tl), NULL);
 	}
 	return err;
-}
-
-static void doing_text(const struct hb_host *h, const struct hb_doing *d, char *buf, size_t size)
-{
-	struct hb_window *w = hb_timeline__window(hb_host__timeline(h));
-	const struct hb_did *most = hb_doing__most(d);
-	const struct hb_loc *loc = most ? hb_window__loc(w, most->loc) : NULL;
-	char frame[128];
-
-	*buf = 0;
-	if (loc)
-		snprintf(buf, size, "; who launches was in %s for %.0f %% of that",
-			 hb_decode__frame(w, loc, HB_FRAME_LINE, frame, sizeof(frame)),
-			 percent(most->ns, hb_doing__sum(d).ns));
 }
 
 /* The window may be far longer than what the devices did in it: a hang, a load before the first step, a stray
@@ -428,6 +460,8 @@ struct hb_verdict hb_verdict__of(const struct hb_verdict_input *in)
 		no_load(&in->load, in->wall, &v);
 	} else if (s.devices && s.span) {
 		from_devices(&s, &in->load, &v);
+		if (in->host && v.kind == HB_VERDICT_HOST)
+			add_waits(in->devices, in->host, &v);
 		if (in->host)
 			outside(&s, in->host, &v);
 	} else {

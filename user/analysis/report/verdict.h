@@ -30,6 +30,8 @@ struct hb_verdict {
 #define HB_VERDICT_MISSING 10
 #define HB_VERDICT_COMM	   15
 #define HB_VERDICT_HOSTS   70
+/* Of the host's part of it, in functions that wait: worth a word. */
+#define HB_VERDICT_WAITS 50
 /* Of the window, before the first operation of a device and after the last one: worth a word. */
 #define HB_VERDICT_OUTSIDE 50
 /* Without device records, of the window: known to be busy. */
