@@ -286,7 +286,7 @@ int hb_costs__solve(struct hb_costs *c)
 {
 	u32 most = 1;
 
-	c->cost = malloc((c->n_keys + 1) * sizeof(*c->cost));
+	c->cost = calloc(c->n_keys + 1ULL, sizeof(*c->cost));
 	if (!c->cost)
 		return -ENOMEM;
 	for (u32 i = 0; i < c->n_keys; i++) {
