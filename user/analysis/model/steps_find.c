@@ -241,7 +241,7 @@ static void mark_all(const struct hb_timeline *tl, const struct hb_tl_call *c, u
 			at = waited;
 		else if (class == GRAPH)
 			at = c[i].at.begin;
-		if (class != CLASSES)
+		if (class < CLASSES)
 			out[class].v[out[class].n++] = (struct mark){.at = at,
 								     .pause = work > at ? work - at : 0,
 								     .site = site_key(tl, &c[i]),
@@ -282,7 +282,7 @@ static int number_sites(struct sites *s, const struct marks *m)
 
 		if (at && fresh)
 			*at = s->n;
-		if (!at || (fresh && new_site(s, k->call)))
+		if (!at || (*at >= s->n && new_site(s, k->call)))
 			return -ENOMEM;
 		k->site = *at;
 		s->site[*at].last = k->call;
