@@ -47,6 +47,65 @@ static void ordered_and_nested(void **state)
 	rig_close(&h.r, w);
 }
 
+/* So deep that moving each to its place would take too long: they are sorted all the same. */
+static void deeply_nested(void **state)
+{
+	struct host_rig h = host_new("tl-deep");
+	struct hb_rec_py_call p = {.flags = HB_PYCALL_TIMED, .end = HB_PYEND_RETURN};
+	struct hb_error e = {0};
+	struct hb_window *w;
+	struct hb_timeline *tl;
+	const struct hb_tl_pycall *c;
+	u32 n, deep = 3000;
+
+	for (u32 i = deep; i-- > 0;) { /* [10 i, 100000 - 10 i) */
+		p.dur = 100000 - 20 * i;
+		p.code = i;
+		rig_put(&h.r, 100000 - 10 * i, h.main, HB_TYPE_py_call, &p);
+	}
+	w = host_open(&h);
+	tl = hb_timeline__build(w, &e);
+	c = hb_timeline__pycalls(tl, 0, &n);
+	assert_int_equal(n, deep);
+	for (u32 i = 0; i < n; i++) {
+		assert_int_equal(c[i].code, i);
+		assert_int_equal(c[i].at.outer, i ? i - 1 : HB_NONE);
+	}
+	assert_int_equal(hb_timeline__at(tl, 0, HB_TL_PYCALL, AT(50000)), deep - 1);
+	hb_timeline__free(tl);
+	rig_close(&h.r, w);
+}
+
+/* Each process's threads, in the order in which they came, and none of another's. */
+static void threads_of_processes(void **state)
+{
+	struct host_rig h = host_new("tl-threads");
+	const u16 tasks[] = {h.main, h.server, h.helper, h.evictor, h.io};
+	static const u32 tids[2][3] = {{100, 101, 102}, {200, 201}}, counts[] = {3, 2};
+	struct hb_error e = {0};
+	struct hb_window *w;
+	struct hb_timeline *tl;
+
+	for (u32 i = 0; i < 5; i++)
+		CALL(&h, tasks[i], Q_LAUNCH, 100 * i, 100 * i + 50);
+	w = host_open(&h);
+	tl = hb_timeline__build(w, &e);
+	for (u32 p = 0; p < 2; p++) {
+		u32 pid = 100 * (p + 1), t = hb_timeline__of_pid(tl, pid, HB_NONE);
+
+		for (u32 i = 0; i < counts[p]; i++, t = hb_timeline__of_pid(tl, pid, t)) {
+			assert_int_not_equal(t, HB_NONE);
+			assert_int_equal(hb_timeline__thread(tl, t)->task->tid, tids[p][i]);
+			assert_int_equal(hb_timeline__thread(tl, t)->works, 1);
+			assert_int_equal(hb_timeline__thread(tl, t)->by_op[HB_OP_LAUNCH], 1);
+		}
+		assert_int_equal(t, HB_NONE);
+	}
+	assert_int_equal(hb_timeline__of_pid(tl, 777, HB_NONE), HB_NONE);
+	hb_timeline__free(tl);
+	rig_close(&h.r, w);
+}
+
 /* In whatever order it is asked: the same as looking through all. */
 static void searches(void **state)
 {
@@ -278,6 +337,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(ordered_and_nested),
+	    cmocka_unit_test(deeply_nested),
+	    cmocka_unit_test(threads_of_processes),
 	    cmocka_unit_test(searches),
 	    cmocka_unit_test(callees),
 	    cmocka_unit_test(fields_of_each_kind),

@@ -147,6 +147,7 @@ static int sort(const struct hb_costs *c, u32 *key, u32 n)
 
 static int fill_set(struct set *s, const u32 *key, u32 n)
 {
+	struct piece *last;
 	u32 different = 0;
 
 	for (u32 i = 0; i < n; i++)
@@ -157,10 +158,10 @@ static int fill_set(struct set *s, const u32 *key, u32 n)
 	for (u32 i = 0; i < n; i++) {
 		if (!i || key[i] != key[i - 1])
 			s->piece[s->n_pieces++] = (struct piece){.key = key[i]};
-		s->piece[s->n_pieces - 1].count++;
+		last = &s->piece[s->n_pieces - 1];
+		last->count++;
+		s->weight += 2ULL * last->count - 1; /* from one square to the next */
 	}
-	for (u32 i = 0; i < s->n_pieces; i++)
-		s->weight += (u64)s->piece[i].count * s->piece[i].count;
 	s->total = n;
 	return 0;
 }
@@ -285,7 +286,7 @@ int hb_costs__solve(struct hb_costs *c)
 {
 	u32 most = 1;
 
-	c->cost = malloc((c->n_keys + 1) * sizeof(*c->cost));
+	c->cost = calloc(c->n_keys + 1ULL, sizeof(*c->cost));
 	if (!c->cost)
 		return -ENOMEM;
 	for (u32 i = 0; i < c->n_keys; i++) {

@@ -70,6 +70,7 @@ struct hb_devices {
 	struct hb_device_counts counts;
 	struct hb_feed feed;
 	bool finished;
+	bool repeats; /* a number occurs twice */
 	struct hb_launch *launch;
 	u32 n_launches, cap_launches;
 	struct hb_rows by_pid; /* struct numbers */
@@ -80,10 +81,8 @@ struct hb_devices {
 	struct tally *tally;   /* by row of names, until those are sorted */
 	u32 n_tally, cap_tally;
 	u32 *by_id; /* place in it + 1, by string id below n_by_id: those that were asked for */
-	u32 n_by_id;
-	bool repeats; /* a number occurs twice */
-	u32 *same;    /* by launch, once there are such: the one before it with its number, index + 1 */
-	u32 n_same;
+	u32 *same;  /* by launch, once there are such: the one before it with its number, index + 1 */
+	u32 n_by_id, n_same;
 	u8 *probe_is; /* by probe: whether this call gives the device work, launches a graph */
 	u32 n_probes;
 	/* During finish: */

@@ -233,7 +233,7 @@ static int from_spans(const struct hb_timeline *tl, const struct hb_step_names *
 /* ---- recurring calls ---- */
 
 struct site { /* calls of one kind from one place */
-	u32 stack, n;
+	u32 n;
 	u32 first, last;  /* calls */
 	u32 pauses, have; /* where those of each begin, and how many are there already */
 };
@@ -324,7 +324,7 @@ static void mark_all(const struct hb_timeline *tl, const struct hb_tl_call *c, u
 			at = waited;
 		else if (class == GRAPH)
 			at = c[i].at.begin;
-		if (class != CLASSES)
+		if (class < CLASSES)
 			out[class].v[out[class].n++] = (struct mark){.at = at,
 								     .pause = work > at ? work - at : 0,
 								     .site = site_key(tl, &c[i]),
@@ -341,38 +341,33 @@ static void mark_all(const struct hb_timeline *tl, const struct hb_tl_call *c, u
 			out[k].v[i].works = works - out[k].v[i].works;
 }
 
-static struct site *new_site(struct sites *s)
+static int new_site(struct sites *s, u32 call)
 {
 	if (s->n == s->cap) {
 		u32 cap = s->cap * 2 + 16;
 		struct site *p = realloc(s->site, cap * sizeof(*p));
 
 		if (!p)
-			return NULL;
+			return -ENOMEM;
 		s->site = p;
 		s->cap = cap;
 	}
-	return &s->site[s->n++];
+	s->site[s->n++] = (struct site){.first = call};
+	return 0;
 }
 
 /* Numbers the sites, in order of time, and the calls by them. */
-static int number_sites(struct sites *s, const struct hb_tl_call *c, const struct marks *m)
+static int number_sites(struct sites *s, const struct marks *m)
 {
 	for (u32 i = m->n; i-- > 0;) {
 		struct mark *k = &m->v[i];
 		bool fresh;
 		u64 *at = hb_map__slot(s->by_key, k->site, &fresh);
 
-		if (!at)
+		if (at && fresh)
+			*at = s->n;
+		if (!at || (*at >= s->n && new_site(s, k->call)))
 			return -ENOMEM;
-		if (fresh) {
-			struct site *x = new_site(s);
-
-			if (!x)
-				return -ENOMEM;
-			*at = s->n - 1;
-			*x = (struct site){.stack = c[k->call].at.stack, .first = k->call};
-		}
 		k->site = *at;
 		s->site[*at].last = k->call;
 		s->site[*at].n++;
@@ -380,14 +375,14 @@ static int number_sites(struct sites *s, const struct hb_tl_call *c, const struc
 	return 0;
 }
 
-static int collect(struct sites *s, const struct hb_tl_call *c, const struct marks *m)
+static int collect(struct sites *s, const struct marks *m)
 {
 	u32 pauses = 0;
 	int err;
 
 	s->by_key = hb_map__new();
 	s->pause = malloc((m->n + 1ULL) * sizeof(*s->pause));
-	err = s->by_key && s->pause ? number_sites(s, c, m) : -ENOMEM;
+	err = s->by_key && s->pause ? number_sites(s, m) : -ENOMEM;
 	for (u32 i = 0; i < s->n && !err; i++) {
 		s->site[i].pauses = pauses;
 		pauses += s->site[i].n;
@@ -460,7 +455,7 @@ static int from_marks(const struct hb_timeline *tl, struct hb_steps_row *r, cons
 	const struct hb_tl_call *c = hb_timeline__calls(tl, r->pub.dispatch, &n);
 	struct sites s = {0};
 	const struct site *best = NULL;
-	int err = m->n ? collect(&s, c, m) : 0;
+	int err = m->n ? collect(&s, m) : 0;
 
 	if (!err)
 		best = choose(&s, c, n ? c[n - 1].at.end - c[0].at.begin : 0);
@@ -468,7 +463,7 @@ static int from_marks(const struct hb_timeline *tl, struct hb_steps_row *r, cons
 		err = cut(r, c, m, (u32)(best - s.site));
 		r->pub.source = source;
 		r->pub.site_probe = hb_timeline__callee(tl, &c[best->first])->probe;
-		r->pub.site_stack = best->stack;
+		r->pub.site_stack = c[best->first].at.stack;
 	}
 	free(s.site);
 	free(s.pause);

@@ -36,6 +36,8 @@ void hb_below__keep(struct hb_below *b, const struct hb_device_op *o)
 	for (; at && b->worst[at - 1]->end - b->worst[at - 1]->begin < o->end - o->begin; at--)
 		b->worst[at] = b->worst[at - 1];
 	b->worst[at] = o;
+	o = b->worst[b->n_worst - 1];
+	b->least = b->n_worst == HB_INSTANCES ? o->end - o->begin : 0;
 }
 
 void hb_below__flush(struct hb_below *b, struct hb_below_recent *r)

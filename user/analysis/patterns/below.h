@@ -25,6 +25,7 @@ struct hb_below {
 	u64 saved;
 	const struct hb_device_op *worst[HB_INSTANCES]; /* the longest one first */
 	u32 n_worst;
+	u64 least;			/* of the last of them, when there are as many as can be */
 	struct hb_below_recent *recent; /* not yet added to by_loc */
 	struct hb_map *by_loc;		/* location of the operator -> ns */
 	bool oom;
@@ -51,8 +52,7 @@ static inline void hb_below__add(struct hb_below *b, const struct hb_device_op *
 	b->saved += saved;
 	if (hb_hist__add(&b->len, ns))
 		b->oom = true;
-	if (b->n_worst < HB_INSTANCES ||
-	    ns > b->worst[HB_INSTANCES - 1]->end - b->worst[HB_INSTANCES - 1]->begin)
+	if (ns > b->least || b->n_worst < HB_INSTANCES)
 		hb_below__keep(b, o);
 	if (!k || !k->stack)
 		return;

@@ -245,7 +245,8 @@ static void blame(struct hb_exposure *x, const struct hb_scene *s, const struct 
 		if (i >= AHEAD)
 			expect(s, &g[i - AHEAD]);
 		come_to(&b, s, &g[i]);
-		add_idle(&b, g[i].thread, g[i].begin, g[i].end);
+		if (g[i].thread != p->dispatch) /* as most are */
+			add_idle(&b, g[i].thread, g[i].begin, g[i].end);
 	}
 	leave_all(&b);
 	if (own && !hb_sets__any(own)) {

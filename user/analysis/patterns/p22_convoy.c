@@ -167,7 +167,8 @@ static int collect(struct locks *k, const struct hb_scene *s)
 			if (z[i].place != place)
 				lock = lock_of(k, s, pid, &z[i]);
 			place = z[i].place;
-			if (!lock || add_found(k, (struct found){{.thread = t, .sleep = i}, lock - 1}))
+			if (!lock || !k->v ||
+			    add_found(k, (struct found){{.thread = t, .sleep = i}, lock - 1}))
 				return -ENOMEM;
 			k->v[lock - 1].n++;
 		}
