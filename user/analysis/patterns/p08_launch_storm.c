@@ -167,20 +167,13 @@ static int add_between(struct hb_draft *d, const struct hb_scene *s, const struc
 	return err;
 }
 
-static int judge(struct hb_look *l, const struct hb_device *v, const struct between *x)
+static int judge(struct hb_look *l, const struct hb_device *v, const struct between *x, u64 launches)
 {
-	u64 launches = v->launches, eager = 1000000, kernel, call;
-	const struct hb_series *p = x->p && x->p->n ? x->p : NULL;
+	u64 kernel, call;
 	struct hb_draft *d;
 	char a[32], b[32];
 
-	if (p ? of_steps(p, &launches, &eager) : 0)
-		return -ENOMEM;
-	if (!p && has_graphs(v))
-		eager = 0;
-	hb_look__subject(l);
-	if (!hb_look__at_least(l, LAUNCHES, launches) || !hb_look__at_least(l, EAGER, eager) ||
-	    !hb_look__at_least(l, GAPS, hb_share(x->ns, v->end - v->begin)))
+	if (!hb_look__at_least(l, GAPS, hb_share(x->ns, v->end - v->begin)))
 		return 0;
 	if (medians(l->s, v, &kernel, &call))
 		return -ENOMEM;
@@ -202,9 +195,19 @@ static int by_device(struct hb_look *l, const struct hb_device *v)
 {
 	struct between x = {.p = hb_steps__of_pid(l->s->steps, v->pid),
 			    .longest = hb_look__param(l, LONGEST)};
-	int err = find_between(l->s, v, &x);
+	u64 launches = v->launches, eager = 1000000;
+	bool steps = x.p && x.p->n;
+	int err;
 
-	err = err ? err : judge(l, v, &x);
+	if (steps && of_steps(x.p, &launches, &eager))
+		return -ENOMEM;
+	if (!steps && has_graphs(v))
+		eager = 0;
+	hb_look__subject(l);
+	if (!hb_look__at_least(l, LAUNCHES, launches) || !hb_look__at_least(l, EAGER, eager))
+		return 0;
+	err = find_between(l->s, v, &x);
+	err = err ? err : judge(l, v, &x, launches);
 	hb_ivs__free(&x.idle);
 	return err;
 }
