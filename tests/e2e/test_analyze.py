@@ -2,10 +2,12 @@
 """`analyze` as a command: its options, several files, files that are damaged."""
 import json
 import os
+import re
 import subprocess
 
 import pytest
 
+from lib import paths
 from lib import tool as t
 from lib import traces
 
@@ -54,6 +56,24 @@ def test_a_window_is_not_written_over(tool, window, option):
         r = tool.run("analyze", "--force", f"{option}={name}", window, code=t.USAGE)
         assert len(r.sentences()) == 1 and "is the window itself" in r.err and not r.out
     assert open(window, "rb").read() == before
+
+
+def smallest(default):
+    """The smallest value that a threshold with this default takes."""
+    return "0%" if "%" in default else "1B" if default.endswith("B") else "1ns" if default.endswith("s") and "/" not in default else "0"
+
+
+@pytest.mark.parametrize("trace", ["T1", "T9", "T11"])
+def test_thresholds_at_their_ends(tool, trace):
+    """Whatever is asked for: what is then found where there is next to nothing is an answer, too."""
+    with open(paths.source("docs", "patterns.md"), encoding="utf-8") as f:
+        rows = re.findall(r"^\| `([a-z0-9]+\.[a-z_0-9]+)` \| ([^|]+) \|", f.read(), re.M)
+    assert len(rows) > 150
+    path, window = os.path.join(tool.folder, "t"), os.path.join(tool.folder, "w.hbw")
+    with open(path, "w", encoding="utf-8") as f:
+        f.writelines(f"{key}={smallest(default.strip())}\n" for key, default in rows)
+    tool.run("import", traces.find(trace), "-o", window, code=t.OK)
+    assert json.loads(tool.run("analyze", "--json", window, "--thresholds", path, code=t.OK).out)["findings"]
 
 
 def test_thresholds(tool, window):

@@ -220,7 +220,7 @@ static int judge(struct hb_look *l, const struct hb_same *x, const struct modes 
 	int err;
 
 	hb_look__subject(l);
-	if (!hb_look__at_least(l, COVER, hb_share(m->looked, x->kernels)) ||
+	if (!m->top || !hb_look__at_least(l, COVER, hb_share(m->looked, x->kernels)) ||
 	    !hb_look__at_least(l, SHARE, hb_share(m->two, m->looked)) ||
 	    !hb_look__at_least(l, KINDS, m->kinds))
 		return 0;
