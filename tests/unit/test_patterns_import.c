@@ -258,6 +258,7 @@ static void start_is_not_known(void **state)
 	assert_int_equal(x->confidence, HB_CONFIDENCE_MEDIUM);
 	assert_non_null(strstr(x->what, "the longest: cuMemAlloc")); /* of a size that is not known */
 	assert_null(strstr(x->what, " of 0"));
+	assert_non_null(strstr(pat_not_checked(&p, "P07")->text, "results of allocations"));
 	pat_silent(&q, "P06"); /* a warm-up */
 	x = pat_get(&r, "P06");
 	assert_non_null(x);

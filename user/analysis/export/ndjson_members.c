@@ -263,23 +263,25 @@ static void emit_bytes(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 
 		emit_unsigned(c, i, v * size);
 }
 
-/* Kind 0 is "HtoH" only where the API passes kinds at all: the runtime's copies, not its memsets. */
+/* Kind 0 is "HtoH" only where the API passes kinds at all: the runtime's copies, not its memsets, and of
+ * those not a profiler's, which tell neither kind nor size. */
 static void emit_kind(struct hb_ndjson *c, const struct hb_ndjson_item *i, u64 v)
 {
 	const struct hb_probe_row *row = row_of(c);
+	const struct hb_rec_accel *a = c->r->data;
 	const char *api = hb_window__string(c->w, row->api), *word = NULL;
 	unsigned size;
 
 	if (row->cls == HB_CLASS_COLLECTIVE) {
 		word = hb_decode__datatype(api, (unsigned)v, &size);
-		if (word && ((const struct hb_rec_accel *)c->r->data)->bytes) {
+		if (word && a->bytes) {
 			hb_jbuf__lit(&c->line, ",\"datatype\":");
 			hb_jbuf__str(&c->line, word);
 		}
 		return;
 	}
-	if (row->cls == HB_CLASS_COPY &&
-	    (v || (row->layer == HB_LAYER_RUNTIME && strstr(hb_window__string(c->w, row->name), "emcpy"))))
+	if (row->cls == HB_CLASS_COPY && (v || (a->bytes && row->layer == HB_LAYER_RUNTIME &&
+						strstr(hb_window__string(c->w, row->name), "emcpy"))))
 		word = hb_decode__copy_kind(api, (unsigned)v);
 	if (word)
 		emit_text(c, i, word);

@@ -159,7 +159,7 @@ static int each(struct search *x, struct hb_draft *d)
 			own->end = o->end;
 		if (own && k)
 			own->launched = k->begin;
-		if (!held)
+		if (!held || !k)
 			continue;
 		x->cases++;
 		if (d) {

@@ -57,6 +57,18 @@ static int each(struct hb_look *l, u32 t, u64 *retries, u64 *bytes, struct hb_dr
 	return err;
 }
 
+/* Allocations of which none says how it ended, as in a profiler's trace. */
+static bool blind(const struct hb_look *l, u32 t)
+{
+	struct hb_byop_calls of = hb_byop__calls(l->s->byop, t, HB_OP_ALLOC, HB_OP_ALLOC);
+	u32 n = 0;
+
+	for (u32 i; (i = hb_byop__next(&of)) != HB_NONE; n++)
+		if (of.call[i].flags & HB_AFLAG_RET)
+			return false;
+	return n > 0;
+}
+
 static int look_at(struct hb_look *l, const struct hb_series *p)
 {
 	u64 retries = 0, bytes = 0;
@@ -65,6 +77,9 @@ static int look_at(struct hb_look *l, const struct hb_series *p)
 
 	each(l, p->dispatch, &retries, &bytes, NULL);
 	hb_look__subject(l);
+	if (blind(l, p->dispatch))
+		hb_look__unchecked(l, 0,
+				   "needs the results of allocations: a profiler's trace does not have them");
 	if (!retries || !hb_look__at_least(l, RETRIES, retries))
 		return 0;
 	d = hb_look__find(l, "%s is refused memory %llu times (up to %s), frees what it kept and tries again",

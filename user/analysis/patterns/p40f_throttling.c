@@ -181,9 +181,9 @@ static int by_device(struct hb_look *l, const struct hb_device *v)
 
 	err = err ? err : hb_same__kernels(x, &h.kinds);
 	hb_look__subject(l);
-	if (!err && h.top && hb_look__at_least(l, COVER, hb_share(h.compared, x->kernels)) &&
+	if (!err && hb_look__at_least(l, COVER, hb_share(h.compared, x->kernels)) &&
 	    hb_look__at_least(l, SHARE, hb_share(h.slow, h.compared)) &&
-	    hb_look__at_least(l, KINDS, h.kinds) && hb_look__at_least(l, ONCE, once(&h)))
+	    hb_look__at_least(l, KINDS, h.kinds) && hb_look__at_least(l, ONCE, once(&h)) && h.top)
 		err = tell(l, x, &h);
 	return err;
 }

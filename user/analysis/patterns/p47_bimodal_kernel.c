@@ -220,9 +220,9 @@ static int judge(struct hb_look *l, const struct hb_same *x, const struct modes 
 	int err;
 
 	hb_look__subject(l);
-	if (!m->top || !hb_look__at_least(l, COVER, hb_share(m->looked, x->kernels)) ||
+	if (!hb_look__at_least(l, COVER, hb_share(m->looked, x->kernels)) ||
 	    !hb_look__at_least(l, SHARE, hb_share(m->two, m->looked)) ||
-	    !hb_look__at_least(l, KINDS, m->kinds))
+	    !hb_look__at_least(l, KINDS, m->kinds) || !m->top)
 		return 0;
 	err = in_time(x, &t);
 	if (!err && hb_look__at_least(l, TOGETHER, together(x, m, &t)) &&
