@@ -136,6 +136,10 @@ static void verdicts(void **state)
 	r = made("verdict");
 	kernels(&r, 100, 11, 5, "ncclDevKernel_AllReduce_Sum_f16_RING_LL");
 	verdict_is(&r, HB_VERDICT_COMMUNICATION, "communication that no computation hides");
+	r = made("verdict");
+	for (u64 i = 0; i < 100; i++)
+		copy(&r, i * 100, 95, HB_MEMKIND_PINNED);
+	verdict_is(&r, HB_VERDICT_BUSY, "of the time; 95.0 % of it is copies that no computation hides");
 	r = made("verdict"); /* launched well ahead: something else holds them up */
 	kernels(&r, 100, 100, 95, "k");
 	verdict_is(&r, HB_VERDICT_UNKNOWN, "waited for an event");

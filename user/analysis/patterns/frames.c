@@ -130,7 +130,7 @@ int hb_frames__look(struct hb_look *l, const struct hb_frame_rule *rule, u32 sha
 		    !hb_look__at_least(l, exposed, hb_share(sum.likely, sum.ns)))
 			continue;
 		hb_scene__frame_text(s, pid, sum.stack, frame, sizeof(frame));
-		d = hb_look__find(l, "%s %s for %llu %% of its steps%s%s",
+		d = hb_look__find(l, "%s %s for %llu %% of the time of its steps%s%s",
 				  hb_scene__thread_text(s, t, who, sizeof(who)), what,
 				  (unsigned long long)(hb_share(sum.ns, hb_scene__step_time(s, pid)) / 10000),
 				  *frame ? ", such as in " : "", frame);

@@ -198,7 +198,7 @@ static void say_where(struct hb_draft *d, const struct hb_scene *s, const struct
 	const struct hb_loc *loc = x ? hb_window__loc(s->w, x->loc) : NULL;
 	char frame[256];
 
-	if (loc)
+	if (loc && x->ns >= hb_doing__sum(doing).ns / 10)
 		hb_draft__say(d, "; meanwhile it was in %s for %llu %% of the time",
 			      hb_decode__frame(s->w, loc, HB_FRAME_LINE, frame, sizeof(frame)),
 			      (unsigned long long)(hb_share(x->ns, hb_doing__sum(doing).ns) / 10000));
@@ -367,8 +367,10 @@ HB_PATTERN(p01_host_bound) = {
 	"inside the gap, its thread was running meanwhile, and nothing else was in the queue. Of a process "
 	"with several devices only the time in which none works counts. Without device records the "
 	"same by what waits for the device tell. A symptom: causes of other patterns go before it",
-    .fix = "schedule one step ahead, return a device handle of the sampled ids, graphs, fusion; vLLM: "
-	   "--async-scheduling; SGLang: without --disable-overlap-schedule",
+    .fix =
+	"look first at what the thread was in meanwhile and take that off the way to the launch; in general "
+	"schedule one step ahead, return a device handle of the sampled ids, graphs, fusion; vLLM: "
+	"--async-scheduling; SGLang: without --disable-overlap-schedule",
     .ref = "vllm-project/vllm#6854 (bubbles of 5 to 13 ms), #23569; NVIDIA/TensorRT-LLM#13957 (580 us an "
 	   "iteration); "
 	   "ggml-org/llama.cpp#7456 (10 to 15 % of the token's time on the CPU)",

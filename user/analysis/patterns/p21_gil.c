@@ -100,7 +100,7 @@ static int look_at(struct hb_look *l, u32 t, struct sums *sum)
 	if (!hb_look__at_least(l, WAIT_SHARE, hb_share(sum->wait, step)) ||
 	    !hb_look__at_least(l, EXPOSED_SHARE, hb_share(sum->exposed, step)))
 		return 0;
-	d = hb_look__find(l, "%s waits for the GIL %llu times, %llu %% of its steps",
+	d = hb_look__find(l, "%s waits for the GIL %llu times, %llu %% of the time of its steps",
 			  hb_scene__thread_text(l->s, t, who, sizeof(who)), (unsigned long long)sum->count,
 			  (unsigned long long)(hb_share(sum->wait, step) / 10000));
 	if (!d)

@@ -170,9 +170,12 @@ static const struct section {
      "its looks\n"
      "  only, because work was launched and kept waiting by what is not in this window"},
     {"Gaps: why a device had nothing to do", gaps,
-     "no launch yet: the host had not called for the next work; dependency: it had, and the work waited for "
-     "an event,\n"
-     "  a stream or a peer; unknown: the call for the next work is not in the window"},
+     "no launch yet: the host had not called for the next work; latency: from that call to the work; "
+     "launching: the call\n"
+     "  was still being made; dependency: it had returned, and the work waited for an event, a stream or a "
+     "peer; unknown: the\n"
+     "  call for the next work is not in the window; missing: by all signs the device was busy with what is "
+     "not in it"},
     {"Launches", launches,
      "delay: from the call's return to its first operation; queue: operations launched and not begun, right\n"
      "  after a launch; empty: launches that found none; < 10 us, < own call: kernels shorter than that, "

@@ -206,12 +206,17 @@ static void print_worst(const struct text *t, const struct hb_finding *f)
 
 static void print_effects(const struct text *t, const struct hb_finding *cause)
 {
-	const struct hb_finding *f;
+	const struct hb_finding *f, *before;
 	struct hb_buf b = {0};
 
-	for (u32 i = 0; (f = hb_findings__at(t->a->f, i)); i++)
-		if (f->cause == cause)
+	for (u32 i = 0; (f = hb_findings__at(t->a->f, i)); i++) {
+		bool told = false;
+
+		for (u32 k = 0; k < i && (before = hb_findings__at(t->a->f, k)); k++)
+			told |= before->cause == cause && before->pattern == f->pattern;
+		if (f->cause == cause && !told)
 			hb_buf__printf(&b, "%s%s %s", b.size ? "; " : "", f->pattern->id, f->pattern->title);
+	}
 	if (b.size && !b.oom)
 		LINE(t, "shows also as: %.*s", (int)b.size, b.data);
 	hb_buf__free(&b);

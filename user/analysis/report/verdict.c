@@ -21,8 +21,8 @@ const char *hb_verdict__name(enum hb_verdict_kind k)
 struct sums {		/* over all processes */
 	u64 span, idle; /* of the time from the first operation to the last; none of its devices works */
 	u64 host, dep;	/* of idle: before work that the host launched late; that waited for other work */
-	u64 all, missing,
-	    comm; /* over all devices: their spans; what cannot be called idle; bare communication */
+	u64 all, missing, comm, copies; /* over all devices: their spans; what cannot be called idle;
+					 * communication and copies that nothing else runs beside */
 	u64 first, last;
 	u32 devices;
 	bool together; /* a process has several devices */
@@ -83,6 +83,7 @@ static struct sums sums_of(const struct hb_devices *d, const struct hb_host *h)
 			s.all += o->end - o->begin;
 			s.missing += hb_ivs__length(o->not_known);
 			s.comm += o->exposed_comm;
+			s.copies += o->exposed_memcpy;
 			s.first = o->begin < s.first ? o->begin : s.first;
 			s.last = o->end > s.last ? o->end : s.last;
 			if (!h)
@@ -158,8 +159,11 @@ static void idle(const struct sums *s, const struct hb_load *l, struct hb_verdic
 
 static void from_devices(const struct sums *s, const struct hb_load *l, struct hb_verdict *v)
 {
-	char ns[32];
+	char ns[32], copies[96] = "";
 
+	if (percent(s->copies, s->all) >= HB_VERDICT_COMM)
+		snprintf(copies, sizeof(copies), "; %.1f %% of it is copies that no computation hides",
+			 percent(s->copies, s->all));
 	if (percent(s->missing, s->all) >= HB_VERDICT_MISSING)
 		say(v, HB_VERDICT_UNKNOWN,
 		    "device activity missing: for %s (%.1f %% of the time) the device looks idle and, by all "
@@ -174,8 +178,8 @@ static void from_devices(const struct sums *s, const struct hb_load *l, struct h
 		    "%.1f %% of the devices' time is communication that no computation hides",
 		    percent(s->comm, s->all));
 	else
-		say(v, HB_VERDICT_BUSY, "%s busy %.1f %% of the time", who(s),
-		    100 - percent(s->idle, s->span));
+		say(v, HB_VERDICT_BUSY, "%s busy %.1f %% of the time%s", who(s),
+		    100 - percent(s->idle, s->span), copies);
 }
 
 /* ---- what threads did ---- */
