@@ -9,6 +9,7 @@ import subprocess
 import pytest
 
 from lib import paths
+from lib.accounts import agree
 from lib.processes import wait_for
 from test_python import PYTHONS, each_python, python_frames
 
@@ -83,22 +84,17 @@ def window_of(hb, target, *beside):
 @each_python
 def test_shares_are_those_that_the_program_measures(hb, start, python):
     target = start([*AHEAD, python, PROGRAM], ready="ready", stdin=subprocess.PIPE)
-    window, truth = window_of(hb, target)
-    seen = ours(window, target.pid)
-    assert sum(seen.values()) > 300
-    assert_close(seen, truth, "window and program")
+
+    def look():
+        window, truth = window_of(hb, target)
+        seen = ours(window, target.pid)
+        assert sum(seen.values()) > 300
+        assert_close(seen, truth, "window and program")
+
+    agree(look)
 
 
-@pytest.mark.parametrize("python", JUDGED.values(), ids=JUDGED.keys())
-def test_shares_are_those_of_py_spy_and_austin(hb, start, oracle, tmp_path, python):
-    folder = os.path.dirname(oracle("samplers"))
-    target = start([*AHEAD, python, PROGRAM], ready="ready", stdin=subprocess.PIPE)
-    spy, austin = tmp_path / "spy.folded", tmp_path / "austin.folded"
-    window, truth = window_of(
-        hb, target,
-        [f"{folder}/py-spy", "record", "-p", str(target.pid), "-d", str(SECONDS), "-r", "200", "--nonblocking", "-f", "raw", "-o", str(spy)],
-        [f"{folder}/austin", "-s", "-i", "4ms", "-x", str(SECONDS), "-o", str(austin), "-p", str(target.pid)])
-    seen = ours(window, target.pid)
+def judged(seen, truth, spy, austin):
     assert_close(seen, truth, "window and program")
     # They look at a moment of their own choice, for as long as they get a CPU: one that is not even near the program's own
     # times is no judge.
@@ -108,3 +104,19 @@ def test_shares_are_those_of_py_spy_and_austin(hb, start, oracle, tmp_path, pyth
         assert_close(seen, peer, f"window and {name}")
     if not judges:
         pytest.skip(f"neither agrees with the program itself here: {peers}, {truth}")
+
+
+@pytest.mark.parametrize("python", JUDGED.values(), ids=JUDGED.keys())
+def test_shares_are_those_of_py_spy_and_austin(hb, start, oracle, tmp_path, python):
+    folder = os.path.dirname(oracle("samplers"))
+    target = start([*AHEAD, python, PROGRAM], ready="ready", stdin=subprocess.PIPE)
+    spy, austin = tmp_path / "spy.folded", tmp_path / "austin.folded"
+
+    def look():
+        window, truth = window_of(
+            hb, target,
+            [f"{folder}/py-spy", "record", "-p", str(target.pid), "-d", str(SECONDS), "-r", "200", "--nonblocking", "-f", "raw", "-o", str(spy)],
+            [f"{folder}/austin", "-s", "-i", "4ms", "-x", str(SECONDS), "-o", str(austin), "-p", str(target.pid)])
+        judged(ours(window, target.pid), truth, spy, austin)
+
+    agree(look)

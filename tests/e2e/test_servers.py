@@ -15,6 +15,7 @@ import time
 
 import pytest
 from lib import kernel, loss, tracing
+from lib.accounts import agree
 from lib.processes import wait_for
 from lib.tool import OK
 
@@ -265,7 +266,7 @@ def over(hb, server, act):
         seen.append(schedstat(tid))
         time.sleep(0.3)  # and one that is open at the end is closed
 
-    path, _, _ = tracing.around(hb, watched, "-p", tid)
+    path, _, _ = tracing.around(hb, watched, "-p", tid, name=f"{time.monotonic_ns()}.hbw")
     w = hb.window(path)
     assert not [r for r in w.loss["rows"] if r["cause"] == "ring_full"], w.loss
     (begin, before), (end, after) = seen
@@ -286,10 +287,14 @@ def test_time_off_cpu_agrees_with_the_kernels_account(hb, redis):
         time.sleep(0.5)
         benchmark(port, 10000)
 
-    wall, run, _, asleep, runnable, sleeps = over(hb, server, act)
-    assert run > 0 and sleeps > 1000
-    # schedstat knows a running thread up to the last tick, and counts the switch itself as running
-    assert abs(asleep + runnable - (wall - run)) <= 0.01 * wall + 10_000_000 + 1000 * sleeps
+    def look():
+        wall, run, _, asleep, runnable, sleeps = over(hb, server, act)
+        assert run > 0 and sleeps > 1000
+        # schedstat knows a running thread up to the last tick, and counts the switch itself as running: 0.7 us a sleep on a
+        # quiet machine
+        assert abs(asleep + runnable - (wall - run)) <= 0.01 * wall + 10_000_000 + 2000 * sleeps
+
+    agree(look)
 
 
 def test_runnable_time_agrees_with_the_kernels_account(hb, redis, start):
@@ -312,10 +317,13 @@ def test_runnable_time_agrees_with_the_kernels_account(hb, redis, start):
             client.socket.sendall(command)
             assert client.socket.recv(64) == b"$-1\r\n"
 
-    wall, run, delay, asleep, runnable, sleeps = over(hb, server, act)
-    assert delay > 0.2 * wall, "the server did not have to wait for its CPU: nothing is compared"
-    assert abs(runnable - delay) <= 0.02 * delay + 10_000_000 + 20_000 * sleeps
-    assert abs(asleep - (wall - run - delay)) <= 0.02 * wall + 10_000_000 + 20_000 * sleeps
+    def look():
+        wall, run, delay, asleep, runnable, sleeps = over(hb, server, act)
+        assert delay > 0.2 * wall, "the server did not have to wait for its CPU: nothing is compared"
+        assert abs(runnable - delay) <= 0.02 * delay + 10_000_000 + 20_000 * sleeps
+        assert abs(asleep - (wall - run - delay)) <= 0.02 * wall + 10_000_000 + 20_000 * sleeps
+
+    agree(look)
 
 
 @pytest.fixture
