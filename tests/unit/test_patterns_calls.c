@@ -10,13 +10,19 @@
 
 enum { ST_ALLOC = 31, ST_ASK };
 
-/* main asks the server at `t` and has its answer `length` later. */
-static void ask(struct pat *p, u64 t, u64 length, u32 stack)
+#define ANSWER(p, from, to, ...)                                                                             \
+	PSLEEP(p, (p)->h.main, from, (to)-10 * US, to, 200, .chankind = HB_CHAN_UNIX, .chan = 11,            \
+	       .peer = 22, .sysno = SYS_RECV, .wsys = SYS_SENDTO, .wctx = HB_WCTX_OWN_SEND, __VA_ARGS__)
+
+/* main asks the server at `t` and has its answer `length` later. Something else may wake it first, 50 us
+ * after it asked: a short sleep, which has no stack. */
+static void ask(struct pat *p, u64 t, u64 length, u32 stack, bool falsely)
 {
 	PSLEEP(p, p->h.server, t > 5 * MS ? t - 5 * MS : 0, t - 10 * US, t, 100, .chankind = HB_CHAN_UNIX,
 	       .chan = 22, .peer = 11, .sysno = SYS_RECV, .wsys = SYS_SENDTO, .wctx = HB_WCTX_OWN_SEND);
-	PSLEEP(p, p->h.main, t, t + length - 10 * US, t + length, 200, .chankind = HB_CHAN_UNIX, .chan = 11,
-	       .peer = 22, .sysno = SYS_RECV, .wsys = SYS_SENDTO, .wctx = HB_WCTX_OWN_SEND, .stack = stack);
+	if (falsely)
+		ANSWER(p, t, t + 50 * US, .stack = 0);
+	ANSWER(p, falsely ? t + 55 * US : t, t + length, .stack = stack);
 }
 
 static void asks(struct pat *p, u64 at, u32 stack)
@@ -25,8 +31,26 @@ static void asks(struct pat *p, u64 at, u32 stack)
 	pat_stack(p, 100, ST_ASK, "/srv/engine/core.py", "step", "submit", NULL);
 	pat_steps(p);
 	for (u64 i = 0; i < STEPS; i++)
-		ask(p, i * STEP + at, 2900 * US, stack);
+		ask(p, i * STEP + at, 2900 * US, stack, false);
 	pat_run(p);
+}
+
+static void a_wait_of_two_sleeps_is_where_the_longer_is(void **state)
+{
+	struct pat p = pat_new("rpc-false");
+	const struct hb_finding *x;
+
+	pat_stack(&p, 100, ST_ALLOC, "/srv/engine/core.py", "step", "allocate_slots", NULL);
+	pat_steps(&p);
+	for (u64 i = 0; i < STEPS; i++)
+		ask(&p, i * STEP + MS, 2900 * US, ST_ALLOC, true);
+	pat_run(&p);
+	x = pat_first(&p, "P14", STEPS * 2900 * US);
+	for (u32 i = 0; i < x->n_worst; i++) {
+		assert_int_equal(x->worst[i].end - x->worst[i].begin, 2900 * US);
+		assert_int_equal(x->worst[i].stack, ST_ALLOC);
+	}
+	pat_end(&p);
 }
 
 static void answers_of_another_process(void **state)
@@ -161,7 +185,7 @@ static void answers_after_the_gil(void **state)
 		struct hb_rec_py_gil g = {
 		    .dur = 60 * US, .slept = 50 * US, .gil = 0x77, .holder = 101, .sleeps = 1};
 
-		ask(&p, t + 100 * US, 2800 * US, ST_ASK);
+		ask(&p, t + 100 * US, 2800 * US, ST_ASK, false);
 		PSLEEP(&p, p.h.main, t + 92 * US, t + 95 * US, t + 96 * US, 101, .chankind = HB_CHAN_FUTEX,
 		       .chan = 0x70, .sysno = SYS_FUTEX);
 		pat_put(&p, t + 97 * US, p.h.main, HB_TYPE_py_gil, &g);
@@ -774,6 +798,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(answers_of_another_process),
+	    cmocka_unit_test(a_wait_of_two_sleeps_is_where_the_longer_is),
 	    cmocka_unit_test(a_client_is_no_service),
 	    cmocka_unit_test(nothing_comes_at_the_end),
 	    cmocka_unit_test(answers_after_the_gil),

@@ -141,10 +141,10 @@ static void false_wakeups(void **state)
 	struct built b;
 	u64 us = 1000;
 
-	/* three times back to sleep at once, then woken by 200 */
+	/* three times back to sleep at once, then woken by 200; short sleeps have no stack */
 	SLEEP(&h, h.main, 10 * us, 20 * us, 21 * us, 101, FUTEX(5));
-	SLEEP(&h, h.main, 25 * us, 30 * us, 31 * us, 101, FUTEX(5));
-	SLEEP(&h, h.main, 40 * us, 90 * us, 91 * us, 200, FUTEX(5));
+	SLEEP(&h, h.main, 25 * us, 30 * us, 31 * us, 101, FUTEX(5), .stack = 7);
+	SLEEP(&h, h.main, 40 * us, 90 * us, 91 * us, 200, FUTEX(5), .stack = 9);
 	/* on another thing: no false one; after that it woke somebody; after that it made a call; after that
 	 * it ran long */
 	SLEEP(&h, h.main, 95 * us, 120 * us, 121 * us, 101, FUTEX(6));
@@ -163,6 +163,8 @@ static void false_wakeups(void **state)
 		assert_false(edge(&b, 100, i)->falsely);
 		assert_int_equal(edge(&b, 100, i)->last, i);
 	}
+	for (u32 i = 0; i < 7; i++)
+		assert_int_equal(hb_wake__stack(b.wk, hb_timeline__by_tid(b.tl, 100), i), i < 3 ? 9 : 0);
 	done(&b);
 }
 

@@ -168,13 +168,9 @@ const char *hb_hop__ending(const struct hb_hop *h)
 	return h->thread == HB_NONE ? "not traced" : "working";
 }
 
-u32 hb_hop__stack(const struct hb_timeline *tl, const struct hb_hop *h)
+u32 hb_hop__stack(const struct hb_wake *wk, const struct hb_hop *h)
 {
-	u32 n;
-
-	return h->thread == HB_NONE || h->sleep == HB_NONE
-		   ? 0
-		   : hb_timeline__sleeps(tl, h->thread, &n)[h->sleep].at.stack;
+	return h->thread == HB_NONE || h->sleep == HB_NONE ? 0 : hb_wake__stack(wk, h->thread, h->sleep);
 }
 
 /* Appends as far as there is room. */

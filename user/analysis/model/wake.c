@@ -517,3 +517,22 @@ const struct hb_task *hb_wake__task(const struct hb_wake *wk, u32 thread, u32 i)
 		return NULL;
 	return waker_of(wk, hb_timeline__sleeps(wk->tl, thread, &n)[i].waker)->task;
 }
+
+u32 hb_wake__stack(const struct hb_wake *wk, u32 thread, u32 i)
+{
+	const struct hb_edge *e = wk->thread[thread].edge;
+	u32 n, stack = 0;
+	const struct hb_tl_sleep *s = hb_timeline__sleeps(wk->tl, thread, &n);
+	u64 most = 0;
+
+	for (u32 k = e[i].last;; k--) {
+		u64 ns = s[k].at.end - s[k].at.begin;
+
+		if (s[k].at.stack && ns >= most) {
+			most = ns;
+			stack = s[k].at.stack;
+		}
+		if (!k || e[k - 1].last != e[i].last)
+			return stack;
+	}
+}

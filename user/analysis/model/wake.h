@@ -52,6 +52,10 @@ const struct hb_edge *hb_wake__edges(const struct hb_wake *wk, u32 thread, u32 *
 /* Who woke a thread from its sleep number i; NULL: no thread. */
 const struct hb_task *hb_wake__task(const struct hb_wake *wk, u32 thread, u32 i);
 
+/* Where the wait was made that sleep number i is one of, false wake-ups joined: the stack of the longest of
+ * its sleeps that has one, as short sleeps are recorded without. 0: none has. */
+u32 hb_wake__stack(const struct hb_wake *wk, u32 thread, u32 i);
+
 /* The thread at the other end of the socket that was slept on, as far as it ever slept there itself; HB_NONE.
  */
 u32 hb_wake__peer(const struct hb_wake *wk, u32 thread, const struct hb_tl_sleep *s);
@@ -79,9 +83,8 @@ u32 hb_wake__chain(const struct hb_wake *wk, u32 thread, u64 begin, u64 end, str
 
 /* Why a chain ends there: "timer", "working", "waiting for a CPU", "not traced"; "": one of its middle. */
 const char *hb_hop__ending(const struct hb_hop *h);
-/* The stack of a hop's sleep, with its task's pid for hb_window__stack(); 0: it did not sleep, or has none.
- */
-u32 hb_hop__stack(const struct hb_timeline *tl, const struct hb_hop *h);
+/* The stack of a hop's wait, with its task's pid for hb_window__stack(); 0: it did not sleep, or has none. */
+u32 hb_hop__stack(const struct hb_wake *wk, const struct hb_hop *h);
 
 /* The chain as words: "engine -> unix 11 -> kv-server -> futex 0x7f.. -> evict (working)". Relays are left
  * out. Cleaned. Returns buf. */

@@ -171,7 +171,7 @@ static bool examine(const struct hb_scene *s, u32 thread, u32 i, struct pokes *p
 	*r = (struct hb_rpc){.begin = z[i].at.begin,
 			     .end = z[last].at.end,
 			     .thread = thread,
-			     .stack = z[i].at.stack,
+			     .stack = hb_wake__stack(s->wk, thread, i),
 			     .server_pid = by->pid,
 			     .server = by};
 	r->seen =

@@ -142,7 +142,7 @@ static void put_chain(const struct hb_analysis *a, struct hb_doc *d, const struc
 		return;
 	hb_doc__task(d, "chain_end", end->task);
 	hb_json__kstring(d->j, "chain_end_by", hb_hop__ending(end));
-	put_stack(d, "chain_end_stack", end->task->pid, hb_hop__stack(hb_host__timeline(a->h), end));
+	put_stack(d, "chain_end_stack", end->task->pid, hb_hop__stack(hb_host__wake(a->h), end));
 }
 
 static void put_finding(const struct hb_analysis *a, struct hb_doc *d, const struct hb_finding *f)

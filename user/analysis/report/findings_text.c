@@ -168,7 +168,7 @@ static void print_chain(const struct text *t, const struct hb_finding *f)
 	if (main && main != end->task)
 		task_text(t, main, of, sizeof(of));
 	LINE(t, "in the end for: %s%s%s; %s", who, *of ? " of " : "", of, did(hb_hop__ending(end)));
-	print_stack(t, "there:", end->task->pid, hb_hop__stack(hb_host__timeline(t->a->h), end));
+	print_stack(t, "there:", end->task->pid, hb_hop__stack(hb_host__wake(t->a->h), end));
 }
 
 /* The function in which its thread was. */
