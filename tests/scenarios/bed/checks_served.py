@@ -83,12 +83,13 @@ def waited_for_cpu(recording):
 
 
 def throttled(cause):
-    assert waited_for_cpu(cause) > 0.3 * cause.truth.length
+    # How much of it meets this thread, not another of the process for which it waits, is chance: 17 to 44 % were seen.
+    assert waited_for_cpu(cause) > 0.1 * cause.truth.length
     assert starved(cause.truth) > 0.2 * cause.truth.length
 
 
 def not_throttled(twin, cause):
-    assert waited_for_cpu(twin) < 0.1 * twin.truth.length
+    assert waited_for_cpu(twin) < 0.05 * twin.truth.length
     assert starved(twin.truth) < 0.1 * twin.truth.length
 
 
