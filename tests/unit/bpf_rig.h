@@ -283,6 +283,22 @@ static inline void rig_child__drop(struct rig_child *c)
 	munmap((void *)c->slot, RIG_SLOTS * sizeof(u64));
 }
 
+/* Records the child from its first act to its end, which has to be a good one. */
+static inline void rig__record(struct rig *r, struct rig_child *c)
+{
+	rig__start(r);
+	rig__target(r, c->pid, 0);
+	rig_child__go(c);
+	assert_int_equal(rig_child__wait(c), 0);
+	rig__drain(r);
+}
+
+static inline void rig__close(struct rig *r, struct rig_child *c)
+{
+	rig__free(r);
+	rig_child__drop(c);
+}
+
 /* For both sides: until *slot is not 0. False after the deadline. */
 static inline bool rig_wait_slot(_Atomic u64 *slot)
 {

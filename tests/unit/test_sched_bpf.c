@@ -466,8 +466,7 @@ static void run_scene(void **state)
 	check_scene(r, &c, waker);
 	all_seen(r);
 	close_scene();
-	rig__free(r);
-	rig_child__drop(&c);
+	rig__close(r, &c);
 }
 
 /* ---- threads of one process ---- */
@@ -509,11 +508,7 @@ static void a_thread_of_the_target_wakes(void **state)
 		;
 	c = rig_child__fork(threads_wake_each_other);
 	r = sched_rig();
-	rig__start(r);
-	rig__target(r, c.pid, 0);
-	rig_child__go(&c);
-	assert_int_equal(rig_child__wait(&c), 0);
-	rig__drain(r);
+	rig__record(r, &c);
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		const struct hb_rec_offcpu *o = sleep_of(r, &c, i, scene->sysno);
 
@@ -527,8 +522,7 @@ static void a_thread_of_the_target_wakes(void **state)
 		assert_int_equal(o->wctx, HB_WCTX_TASK);
 	}
 	all_seen(r);
-	rig__free(r);
-	rig_child__drop(&c);
+	rig__close(r, &c);
 }
 
 int main(void)

@@ -48,11 +48,7 @@ static void timers_have_no_waker_to_blame(void **state)
 	RIG_NEEDS_ROOT();
 	c = rig_child__fork(timed_sleeps);
 	r = sched_rig();
-	rig__start(r);
-	rig__target(r, c.pid, 0);
-	rig_child__go(&c);
-	assert_int_equal(rig_child__wait(&c), 0);
-	rig__drain(r);
+	rig__record(r, &c);
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		const struct hb_rec_offcpu *o;
 
@@ -72,8 +68,7 @@ static void timers_have_no_waker_to_blame(void **state)
 	}
 	assert_true(n > ROUNDS / 2);
 	all_seen(r);
-	rig__free(r);
-	rig_child__drop(&c);
+	rig__close(r, &c);
 }
 
 /* A kernel that tells less: sleeps are still sleeps, the context is unknown unless the CPU was idle. */
@@ -89,11 +84,7 @@ static void without_kernel_knobs(void **state)
 	r = sched_rig();
 	r->skel->rodata->hb_preempt_off = 0;
 	r->skel->rodata->hb_switch_has_state = false;
-	rig__start(r);
-	rig__target(r, c.pid, 0);
-	rig_child__go(&c);
-	assert_int_equal(rig_child__wait(&c), 0);
-	rig__drain(r);
+	rig__record(r, &c);
 	while ((x = rig__next(r, &pos, HB_TYPE_offcpu, 0))) {
 		if (x->offcpu.chankind != HB_CHAN_TIMER)
 			continue;
@@ -104,8 +95,7 @@ static void without_kernel_knobs(void **state)
 	for (unsigned i = 0; i < ROUNDS; i++)
 		counted += (unsigned)of_round(&c, i, SLEPT);
 	assert_in_range(slept + rig__lost(r, HB_LOSS_MISSED, HB_TYPE_offcpu), counted, counted + 2);
-	rig__free(r);
-	rig_child__drop(&c);
+	rig__close(r, &c);
 }
 
 static bool stay_on_this_cpu(void)
@@ -146,11 +136,7 @@ static void an_interrupted_thread_is_a_bystander(void **state)
 	RIG_NEEDS_ROOT();
 	c = rig_child__fork(timed_sleeps_beside_a_spinner);
 	r = sched_rig();
-	rig__start(r);
-	rig__target(r, c.pid, 0);
-	rig_child__go(&c);
-	assert_int_equal(rig_child__wait(&c), 0);
-	rig__drain(r);
+	rig__record(r, &c);
 	while ((x = rig__next(r, &pos, HB_TYPE_offcpu, (u32)c.slot[TID]))) {
 		if (x->offcpu.chankind != HB_CHAN_TIMER || !x->offcpu.waker)
 			continue;
@@ -160,8 +146,7 @@ static void an_interrupted_thread_is_a_bystander(void **state)
 			assert_int_equal(x->offcpu.wsys, HB_SYSNO_NONE);
 	}
 	assert_true(n > 0);
-	rig__free(r);
-	rig_child__drop(&c);
+	rig__close(r, &c);
 }
 
 static int spin_on_one_cpu(_Atomic u64 *slot)
@@ -190,11 +175,7 @@ static void preemption_is_ready_time(void **state)
 	RIG_NEEDS_ROOT();
 	c = rig_child__fork(spin_on_one_cpu);
 	r = sched_rig();
-	rig__start(r);
-	rig__target(r, c.pid, 0);
-	rig_child__go(&c);
-	assert_int_equal(rig_child__wait(&c), 0);
-	rig__drain(r);
+	rig__record(r, &c);
 	while ((x = rig__next(r, &pos, HB_TYPE_offcpu, (u32)c.slot[TID]))) {
 		if (x->offcpu.state != HB_TSTATE_RUNNING)
 			continue;
@@ -211,8 +192,7 @@ static void preemption_is_ready_time(void **state)
 	}
 	assert_true(preempted > 3);
 	assert_true(named > 0); /* a slice is longer than the 100 us from which on it is told */
-	rig__free(r);
-	rig_child__drop(&c);
+	rig__close(r, &c);
 }
 
 /* ---- stacks ---- */
@@ -280,11 +260,7 @@ static void stacks_say_where_it_slept(void **state)
 	c = rig_child__fork(sleeps_from_two_places);
 	r = sched_rig();
 	r->skel->rodata->hb_offcpu_stack_min_ns = min;
-	rig__start(r);
-	rig__target(r, c.pid, 0);
-	rig_child__go(&c);
-	assert_int_equal(rig_child__wait(&c), 0);
-	rig__drain(r);
+	rig__record(r, &c);
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		const struct hb_rec_offcpu *o = sleep_of(r, &c, i, SYS_nanosleep);
 
@@ -299,8 +275,7 @@ static void stacks_say_where_it_slept(void **state)
 	assert_true(longer > 0);
 	all_seen(r);
 	assert_int_equal(rig__lost(r, HB_LOSS_STACK_FULL, HB_TYPE_offcpu), 0);
-	rig__free(r);
-	rig_child__drop(&c);
+	rig__close(r, &c);
 }
 
 static void short_sleeps_can_be_left_out(void **state)
@@ -315,19 +290,14 @@ static void short_sleeps_can_be_left_out(void **state)
 	r = sched_rig();
 	r->skel->rodata->hb_offcpu_min_ns = 8000000;
 	r->skel->rodata->hb_offcpu_stacks = false;
-	rig__start(r);
-	rig__target(r, c.pid, 0);
-	rig_child__go(&c);
-	assert_int_equal(rig_child__wait(&c), 0);
-	rig__drain(r);
+	rig__record(r, &c);
 	while ((x = rig__next(r, &pos, HB_TYPE_offcpu, 0))) {
 		n++;
 		assert_true(x->offcpu.dur >= 8000000);
 		assert_int_equal(x->offcpu.stack, 0);
 	}
 	assert_true(n > 0);
-	rig__free(r);
-	rig_child__drop(&c);
+	rig__close(r, &c);
 }
 
 int main(void)

@@ -74,8 +74,7 @@ static void each_call_once_with_its_arguments(void **state)
 	}
 	assert_int_equal(n, N_CALLS);
 	assert_int_equal(rig__lost(r, HB_LOSS_RING_FULL, HB_TYPE_syscall), 0);
-	rig__free(r);
-	rig_child__drop(&c);
+	rig__close(r, &c);
 }
 
 /* In flight at the start: the read that it waited in. The fork returns twice, but only once in a target. */
@@ -99,8 +98,7 @@ static void calls_in_flight_are_a_loss(void **state)
 	}
 	assert_int_equal(gone, 1);
 	assert_int_equal(forks, 1);
-	rig__free(r);
-	rig_child__drop(&c);
+	rig__close(r, &c);
 }
 
 static void *thread_calls(void *arg)
@@ -137,11 +135,7 @@ static void recorded_and_lost_are_all_there_were(void **state)
 	assert_true(rig_wait_asleep(c.pid, (u32)c.pid, SYS_read));
 	r = syscall_rig();
 	r->ring_bytes = 65536; /* too small, and not read meanwhile */
-	rig__start(r);
-	rig__target(r, c.pid, 0);
-	rig_child__go(&c);
-	assert_int_equal(rig_child__wait(&c), 0);
-	rig__drain(r);
+	rig__record(r, &c);
 	while ((x = rig__next(r, &pos, HB_TYPE_syscall, 0))) {
 		recorded++;
 		returned += x->syscall.sysno == SYS_pread64;
@@ -152,8 +146,7 @@ static void recorded_and_lost_are_all_there_were(void **state)
 	assert_true(recorded + lost >= expected); /* other calls too: clone, mmap, futex ... */
 	assert_true(recorded + lost < expected + 500);
 	assert_int_equal(rig__lost(r, HB_LOSS_UNFINISHED, HB_TYPE_syscall), 1);
-	rig__free(r);
-	rig_child__drop(&c);
+	rig__close(r, &c);
 }
 
 #if defined(__x86_64__)
@@ -225,11 +218,7 @@ static void probes_are_not_calls_of_the_target(void **state)
 		assert_true(fds[i] >= 0);
 	}
 	r = syscall_rig();
-	rig__start(r);
-	rig__target(r, c.pid, 0);
-	rig_child__go(&c);
-	assert_int_equal(rig_child__wait(&c), 0);
-	rig__drain(r);
+	rig__record(r, &c);
 	while ((x = rig__next(r, &pos, HB_TYPE_syscall, 0))) {
 		assert_int_not_equal(x->syscall.sysno, 335);
 		assert_int_not_equal(x->syscall.sysno, 336);
@@ -239,8 +228,7 @@ static void probes_are_not_calls_of_the_target(void **state)
 	assert_int_equal(rig__lost(r, HB_LOSS_UNFINISHED, HB_TYPE_syscall), 1); /* the read at the start */
 	close(fds[0]);
 	close(fds[1]);
-	rig__free(r);
-	rig_child__drop(&c);
+	rig__close(r, &c);
 }
 #endif
 
