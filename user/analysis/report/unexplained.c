@@ -32,13 +32,25 @@ static int idle_of(const struct hb_analysis *a, u32 pid, struct hb_ivs *out)
 	return oom ? -ENOMEM : 0;
 }
 
+/* A finding of a process without a device of its own, such as an engine that waits before its workers launch,
+ * is about the devices of others: the critical paths of those led to it. */
+static bool about(const struct hb_analysis *a, const struct hb_finding *f, u32 pid)
+{
+	u32 n;
+
+	if (!f->proc || f->proc->pid == pid)
+		return true;
+	hb_busy__spans(hb_host__busy(a->h), f->proc->pid, &n);
+	return n == 0;
+}
+
 /* What the findings expose: as times, and as a sum where samples stand for it. 0 or -ENOMEM. */
 static int explained(const struct hb_analysis *a, u32 pid, struct hb_ivs *out, u64 *more)
 {
 	const struct hb_finding *f;
 
 	for (u32 i = 0; (f = hb_findings__at(a->f, i)); i++) {
-		if (f->proc && f->proc->pid != pid)
+		if (!about(a, f, pid))
 			continue;
 		for (size_t k = 0; k < f->exposed->n && !f->sampled; k++)
 			hb_ivs__add(out, f->exposed->v[k].begin, f->exposed->v[k].end);
